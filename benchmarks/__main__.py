@@ -77,7 +77,7 @@ ASKED = 10
 
 @app.command()
 def speed(sizes: list[int] = typer.Argument(default=[1000, 10_000])) -> None:  # noqa: B008 Typer's way
-    """Recall and remember in stores of growing size, embedding included, and where time goes.
+    """Measure recall and remember in stores of growing size, embedding included.
 
     The first 4,000 notes are embedded, the rest borrow their vectors with some noise, so that
     100,000 take minutes; what is asked and what is timed while remembered is embedded for real.
@@ -103,7 +103,7 @@ def speed(sizes: list[int] = typer.Argument(default=[1000, 10_000])) -> None:  #
 
 @app.command()
 def starts(memories: int = 10_000) -> None:
-    """A cold `brain recall`, stdio start to first answer, and what an idle server holds."""
+    """Measure a cold `brain recall`, the start of the MCP server and its idle memory."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "b.db"
         with commonbrain.open(store) as brain:
@@ -125,7 +125,7 @@ def starts(memories: int = 10_000) -> None:
 
 @app.command()
 def evidence(source: Path, *, show: int = 0) -> None:
-    """Share of a LoCoMo file's questions whose evidence is among the first ten recalled."""
+    """Print the share of a LoCoMo file's questions whose evidence is in the first ten results."""
     samples = json.loads(source.read_text("utf-8"))
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         brain.import_("conversations", source)

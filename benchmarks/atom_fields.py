@@ -35,7 +35,7 @@ _WORDS: Final = 8
 
 @app.command()
 def fields(atoms: int = typer.Argument(default=10_000)) -> None:
-    """Search one field of made-up atoms, and the same atoms as a whole.
+    """Measure a search in one field of generated atoms, and one in the whole atoms.
 
     The first 4,000 texts are embedded, the rest borrow their vectors with some noise.
     """

@@ -296,10 +296,14 @@ _ATTACKS: Final = (
 
 @attacks.command("attacks")
 def attack(
-    url: Annotated[str, typer.Argument(help="Of a server; empty starts one.")] = "",
+    url: Annotated[
+        str, typer.Argument(help="The URL of a server; without it, one is started.")
+    ] = "",
     *,
-    pid: Annotated[int | None, typer.Option(help="Of the server, to measure memory.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Names of attacks.")] = None,
+    pid: Annotated[
+        int | None, typer.Option(help="The process of the server, to measure its memory.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only these attacks.")] = None,
 ) -> None:
     """Attack a server, and fail if other callers notice more than they should.
 

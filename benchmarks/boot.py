@@ -44,7 +44,7 @@ Count = Callable[[str], int]
 
 @app.command()
 def boot(times: int = _TIMES) -> None:
-    """Boot among 2,000 rules, 5,000 tasks, 50 sessions and 1,000 unread messages, warm."""
+    """Measure a warm boot with 2,000 rules, 5,000 tasks, 50 sessions and 1,000 unread messages."""
     count = _bpe()
     with tempfile.TemporaryDirectory() as folder:
         with commonbrain.open(Path(folder) / "full.db", agent="ann", project=PROJECT) as brain:

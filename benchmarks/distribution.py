@@ -46,13 +46,15 @@ _WARM: Final = 48
 
 @distributed.command("distributed")
 def compare(
-    programs: Annotated[Path, typer.Argument(help="What `tests.distributed.build` prints.")],
+    programs: Annotated[
+        Path, typer.Argument(help="The folder that `tests.distributed.build` prints.")
+    ],
     memories: int = 20_000,
     tenants: int = 24,
     calls: int = 400,
     threads: int = 4,
 ) -> None:
-    """Recall and remember over several servers; print rates, and each server's processor time.
+    """Measure recall and remember on several servers, and each server's processor time.
 
     All servers share this machine, so processor time per call and its split say more than rates.
     """

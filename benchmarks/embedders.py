@@ -144,7 +144,7 @@ def embedder_costs(
     only: list[str] = typer.Option(default=[]),  # noqa: B008 Typer's way
     onnx: list[Path] = typer.Option(default=[]),  # noqa: B008
 ) -> None:
-    """Time each embedder in a process of its own, by the time the process worked, on one core."""
+    """Measure the processor time of each embedder, on one core."""
     print("| embedder | question p50 ms | texts a second (60 words) | loaded, MB | at work, MB |")
     print("|---" * 5 + "|")
     context = get_context("spawn")

@@ -108,9 +108,11 @@ def measure_growth(
     sizes: Annotated[str, typer.Option(help="Numbers of memories, separated by commas.")] = (
         "1000,10000"
     ),
-    only: Annotated[str, typer.Option(help="Only the stores whose name contains this.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Measure only the stores whose name contains this.")
+    ] = "",
 ) -> None:
-    """Measure recall, remember, start, file and memory in ever larger stores of three sorts.
+    """Measure recall, remember, start, file size and memory in stores of growing size.
 
     From 4,000 notes on, vectors are borrowed from the first, so that 100,000 take minutes; what is
     asked and what is timed while remembered is embedded. Times are ms of processor time.

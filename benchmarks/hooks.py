@@ -48,7 +48,7 @@ LEFT_S = 30.0
 
 @app.command()
 def hooks(memories: int = 10_000, sessions: int = 0, pause_s: float = 1.0) -> None:
-    """Each hook of Claude Code with nothing to do and with something, and short commands.
+    """Measure each hook of Claude Code, without and with something to do, and short commands.
 
     First with a running server of the store, then without, as where hooks may start none. Process
     time, which leaves out the server's, and wall time differ if other programs use the processor.

@@ -22,7 +22,7 @@ _RUNS = 7
 
 @app.command()
 def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> None:  # noqa: B008 Typer's way
-    """Supersede a premise on which so many memories rest, half of them directly; and restore it.
+    """Supersede a memory that so many depend on, half of them directly, and restore it.
 
     Where wall time is longer than process time, other programs used the processor.
     """

@@ -131,13 +131,13 @@ def _supersede(brain: Brain, ids: Sequence[int]) -> None:
 @app.command("listing")
 def measure_lists(
     *,
-    memories: Annotated[int, typer.Option(help="How many memories the store has.")] = 100_000,
+    memories: Annotated[int, typer.Option(help="The number of memories in the store.")] = 100_000,
     file: Annotated[
         Path | None, typer.Option(help="Fill this file, or measure it if it exists.")
     ] = None,
     postgres: Annotated[bool, typer.Option(help="Copy the store to Postgres too.")] = True,
 ) -> None:
-    """Time the first, a middle and the last page of lists, and a page with facets.
+    """Measure the first, a middle and the last page of lists, and a page with facets.
 
     Times are ms of processor time a call, that of Postgres' processes included.
     """

@@ -41,7 +41,7 @@ _BROADCASTS = 0.2
 
 @app.command()
 def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> None:
-    """Send and poll in a store of so many messages: what the store takes, embedding left out.
+    """Measure sending and polling in a store of so many messages, without embedding.
 
     Twenty agents; one in five messages is a broadcast, half of the others are read.
     """
@@ -67,7 +67,7 @@ def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> N
 
 @app.command()
 def messages(writers: int = 8, messages: int = 10_000) -> None:
-    """Twenty agents in several processes write and read: none lost, none twice, threads in order.
+    """Let twenty agents write and read, and check that no message is lost or arrives twice.
 
     Each process has a clock a minute behind the one before.
     """

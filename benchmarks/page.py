@@ -64,13 +64,13 @@ class Timed:
 
 @page.command("page")
 def measure_page(
-    memories: Annotated[int, typer.Option(help="Memories in the store.")] = 10_000,
-    runs: Annotated[int, typer.Option(help="Requests of each screen.")] = 7,
+    memories: Annotated[int, typer.Option(help="The number of memories in the store.")] = 10_000,
+    runs: Annotated[int, typer.Option(help="The number of requests of each screen.")] = 7,
     file: Annotated[
         Path | None, typer.Option(help="Fill this file, or measure it if it exists.")
     ] = None,
 ) -> None:
-    """Time every screen of the web page, its size and its first paint."""
+    """Measure the time, size and first paint of every screen of the web page."""
     print(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         store = file or Path(folder) / "brain.db"

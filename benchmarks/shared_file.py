@@ -23,7 +23,7 @@ shared_file = typer.Typer()
 
 @shared_file.command()
 def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
-    """Kill -9 of writers at random moments: what was acknowledged, what is lost, what is sound."""
+    """Kill writers at random moments, and check that nothing acknowledged is lost."""
     random_source = random.Random(seed)
     acknowledged: list[str] = []
     without_reply = 0
@@ -52,7 +52,7 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
 
 @shared_file.command()
 def contention(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
-    """Writing and reading processes on one file: errors, losses, and how long each waits."""
+    """Count errors, losses and waits of processes that write and read one file."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder) / "brain.db"
         opened(path, "maker").close()

@@ -81,7 +81,7 @@ class Agent:
 
 @app.command("sharing")
 def run(memories: int = 1000, agents: int = 4) -> None:
-    """Memory, start and calls of the first agent and of further ones, and takeovers by kill -9."""
+    """Measure memory, start and calls of agents that share a process, and takeovers."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         store = Path(folder) / "b.db"
         with commonbrain.open(store) as brain:

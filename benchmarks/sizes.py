@@ -35,13 +35,15 @@ GROUP BY 1 ORDER BY 2 DESC
 
 @app.command()
 def sizes(
-    memories: Annotated[int, typer.Argument(help="How many to remember in a file first.")] = 20_000,
+    memories: Annotated[
+        int, typer.Argument(help="The number of memories to store first.")
+    ] = 20_000,
     *,
     folder: Annotated[
-        Path | None, typer.Option(help="Measure a store that `load fill` made, and make none.")
+        Path | None, typer.Option(help="Measure this store of `load fill` instead.")
     ] = None,
 ) -> None:
-    """Print bytes for each memory: remembered in a file, copied to Postgres, each by table."""
+    """Print the bytes of a memory by table, in a file and in Postgres."""
     if folder is not None:
         with postgres_server(folder / "postgres") as url:
             _print_postgres(url)

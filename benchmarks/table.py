@@ -114,18 +114,20 @@ class Row:
 @table.command("table")
 def print_table(
     *,
-    quick: Annotated[bool, typer.Option(help="Fewer runs, and a store of 1,000 only.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Run less often, in a store of 1,000 memories only.")
+    ] = False,
     size: Annotated[
-        list[int] | None, typer.Option(help="Memories in the stores that recall is measured in.")
+        list[int] | None, typer.Option(help="The sizes of the stores in which recall is measured.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="A file of LoCoMo, to compare with LangGraph's store.")
+        Path | None, typer.Option(help="A LoCoMo file, to compare with LangGraph's store.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Where the environments of `peers` are kept.")
+        Path | None, typer.Option(help="The folder of the environments of `peers`.")
     ] = None,
 ) -> None:
-    """Print every ratio to reach: what was measured, what cannot be saved, and the target.
+    """Print the measured ratios next to their lower bounds and targets.
 
     Ratios are of processor time, medians of a few runs, so that they hold on a busy machine too.
     """

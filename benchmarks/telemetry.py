@@ -37,7 +37,7 @@ _TIMES: Final = 400
 
 @app.command()
 def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
-    """Recall and remember with figures, spans and a log, against the same with none of them."""
+    """Measure recall and remember with metrics, spans and a log, and without them."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         Filling.of(brain)(0, until=memories)
         about = {"version": "bench", "space": brain.services.store.space.name}

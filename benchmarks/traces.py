@@ -31,7 +31,7 @@ _NEAR = 2000
 
 @app.command()
 def trace(atoms: int = typer.Argument(default=100_000)) -> None:
-    """Trace from random atoms; a link in a thousand leads back, and so closes a circle."""
+    """Measure traces from random atoms; one link in a thousand closes a circle."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         random_source = random.Random(7)
         _fill(brain, atoms, random_source=random_source)

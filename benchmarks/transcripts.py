@@ -40,7 +40,7 @@ _CALLS: Final = 25
 def measure_transcripts(
     *, sessions: int = 400, megabytes: int = 500, longest_mb: int = 50, store: bool = True
 ) -> None:
-    """Read sessions, and import them into an empty store; times are of the processor."""
+    """Measure the processor time of reading sessions and importing them."""
     print(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "projects"

@@ -27,7 +27,9 @@ _WARM: Final = 200
 _AGENTS: Final = 40
 _WRITES: Final = 0.2
 _OPERATIONS: Final = "mix,recall,remember,boot,get,status,health"
-Operations = Annotated[str, typer.Option(help="Comma-separated; mix is four recalls a remember.")]
+Operations = Annotated[
+    str, typer.Option(help="Operations, separated by commas; mix is four recalls to one remember.")
+]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def cost(
     rounds: int = 2,
     operations: Operations = _OPERATIONS,
 ) -> None:
-    """Send requests one after the other to a server of one process; print what each costs.
+    """Send requests one after the other to a server, and print what each costs.
 
     The processor time of every process is counted, so that a busy machine changes little. `health`
     touches no store: the other figures can be compared with it on any machine.

@@ -47,10 +47,14 @@ def faults(
     rate: float = 20,
     agents: int = 300,
     workers: int = 2,
-    apart_s: Annotated[int, typer.Option(help="Seconds from one fault to the next.")] = _APART_S,
-    only: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(_ROUNDS)}.")] = None,
+    apart_s: Annotated[
+        int, typer.Option(help="The seconds from one fault to the next.")
+    ] = _APART_S,
+    only: Annotated[
+        list[str] | None, typer.Option(help=f"Run only these of {', '.join(_ROUNDS)}.")
+    ] = None,
 ) -> None:
-    """Break one part after the other under load; count what failed, for how long, what is lost.
+    """Break one part after the other under load, and count failures and losses.
 
     Processes are broken over the store itself. For a hanging embedder and for full disks it is
     copied: to a folder next to it, and to disks in memory that root alone may mount.

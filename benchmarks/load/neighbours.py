@@ -340,14 +340,14 @@ def neighbours(
     data: Data = Data.CLUSTERED,
     questions: int = 200,
     index: Annotated[
-        list[str] | None, typer.Option(help="M/EF_CONSTRUCTION; the program's by default.")
+        list[str] | None, typer.Option(help="Build the index with M/EF_CONSTRUCTION.")
     ] = None,
     ef_search: Annotated[
         list[int] | None,
-        typer.Option(help="Candidates of a search of everything; the program's by default."),
+        typer.Option(help="The candidates of a search of everything."),
     ] = None,
 ) -> None:
-    """Search a tenant by its index, for questions of five words; compare with every vector.
+    """Compare searches in a tenant's index with searches of every vector.
 
     There are two tenants in one index, the second with a tenth of the memories of the first. In
     each, everything is searched, then a project with a tenth and one with a hundredth of it.
@@ -374,11 +374,9 @@ def neighbours(
 def nearest(
     folder: Folder,
     questions: int = 100,
-    ef_search: Annotated[
-        int | None, typer.Option(help="Candidates of a search; the program's by default.")
-    ] = None,
+    ef_search: Annotated[int | None, typer.Option(help="The candidates of a search.")] = None,
 ) -> None:
-    """Search each tenant that `load fill` has made as the program does; compare with every vector.
+    """Compare searches as recall runs them with searches of every vector, in each tenant.
 
     The last line is what a caller of any tenant finds on average, if tenants call in proportion to
     their memories.

@@ -83,7 +83,7 @@ class Spent:
 
 @load.command()
 def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) -> None:
-    """Recall in this process as agents of every tenant in turn; print what each statement costs.
+    """Recall as agents of every tenant in turn, and print what each statement costs.
 
     The time of Postgres' own process is counted, so that a busy machine changes little.
     """

@@ -42,12 +42,12 @@ _SPELL_S: Final = 10
 _WARM_S: Final = 90
 """Long enough for nearly every key to be hashed once by each process of the server."""
 
-Folder = Annotated[Path, typer.Argument(help="Where the store is kept; it outlasts the run.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of the store, which is not deleted.")]
 
 
 @load.command()
 def fill(folder: Folder, memories: int = 1_000_000, tenants: int = 20, agents: int = 300) -> None:
-    """Make a store in Postgres with tenants of uneven size, by COPY."""
+    """Create a store in Postgres with tenants of uneven size."""
     embedder = make_embedder(load_settings())
     clusters = Clusters.of(embedder)
     with postgres_server(folder / "postgres", settings=SETTINGS) as url:
@@ -81,12 +81,14 @@ def fill(folder: Folder, memories: int = 1_000_000, tenants: int = 20, agents: i
 @load.command()
 def run(
     folder: Folder,
-    rates: Annotated[list[float], typer.Argument(help="Requests a second, one after the other.")],
+    rates: Annotated[
+        list[float], typer.Argument(help="The requests a second, one rate after the other.")
+    ],
     seconds: int = 60,
     agents: int = 300,
     workers: int = 2,
 ) -> None:
-    """Send requests at one rate after the other; four fifths recall, one fifth remembers."""
+    """Send requests at each rate; four fifths recall, one fifth remembers."""
     with stack(folder, workers=workers) as running:
         plan = planned(running, folder, agents=agents)
         sent(running, plan, rate=_WARM_RATE, seconds=_WARM_S, folder=folder)

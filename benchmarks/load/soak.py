@@ -310,7 +310,9 @@ def soak(
     rate: float = 60,
     agents: int = 300,
     workers: int = 2,
-    report: Annotated[Path | None, typer.Option(help="FOLDER/soak.txt by default.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the report to this file instead of FOLDER/soak.txt.")
+    ] = None,
 ) -> None:
     """Send requests for an hour amid jobs, backups and restarts; fail if anything is lost or grows.
 

@@ -73,16 +73,17 @@ def compare(
     data: Annotated[Path, typer.Option(help="A file in the format of LoCoMo.")],
     *,
     memories: Annotated[
-        int | None, typer.Option(help="At most so many turns: the first conversations of the file.")
+        int | None, typer.Option(help="Use the first conversations with at most this many turns.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Where environments are kept; by default the user's cache.")
+        Path | None,
+        typer.Option(help="The folder of the environments; by default in the user's cache."),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only the peers whose name contains this.")
+        list[str] | None, typer.Option(help="Measure only the systems whose name contains this.")
     ] = None,
 ) -> None:
-    """Compare memories at equal texts, questions and embedder.
+    """Compare memory systems with the same texts, questions and embedder.
 
     R@k is the share of questions all of whose evidence is among the first k results. Every
     conversation is in a store of its own. Installing the peers the first time takes minutes.

@@ -7,16 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from commonbrain_evals.curves import curves
-from commonbrain_evals.duplicates import Report, evaluate
-from commonbrain_evals.tables import show
+from commonbrain_evals.duplicates import Report, draw_curves, evaluate, show_duplicates
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
 from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.calibration import Half, Label, Pair, read_pairs
+from commonbrain.retrieval.calibration import CalibrationSplit, Label, Pair, read_pairs
 from commonbrain.testing.builders import WordHashEmbedder
 
 BETWEEN_MACHINES = 0.03
@@ -39,9 +37,9 @@ def test_pairs_are_unique_with_enough_of_every_label() -> None:
 def test_no_text_is_in_both_halves() -> None:
     halves = {
         half: {text for p in read_pairs() if p.half is half for text in (p.one, p.other)}
-        for half in Half
+        for half in CalibrationSplit
     }
-    assert halves[Half.CALIBRATE].isdisjoint(halves[Half.CHECK])
+    assert halves[CalibrationSplit.CALIBRATE].isdisjoint(halves[CalibrationSplit.CHECK])
     sizes = sorted(map(len, halves.values()))
     assert sizes[0] > sizes[1] * 0.6
 
@@ -52,7 +50,7 @@ def test_configured_threshold_matches_that_of_the_evaluation(report: Report) -> 
 
 @pytest.mark.requirement("WP-06")
 def test_duplicates_and_similar_texts_are_detected_on_unseen_pairs(report: Report) -> None:
-    check = report.findings[list(Half).index(Half.CHECK)]
+    check = report.findings[list(CalibrationSplit).index(CalibrationSplit.CHECK)]
     assert check.duplicate.agreement.precision >= 0.95
     assert check.similar.agreement.recall >= 0.85
     assert check.duplicate.precision.low <= check.duplicate.agreement.precision
@@ -84,18 +82,18 @@ def test_space_without_a_usable_threshold_is_refused() -> None:
 def test_duplicate_report_is_shown_as_tables(
     report: Report, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(report)
+    show_duplicates(report)
     printed = capsys.readouterr().out
     assert f"similar_threshold {report.similar_threshold}" in printed
     assert "near_miss" in printed
 
 
 def test_curves_show_precision_and_recall_with_the_configured_threshold(report: Report) -> None:
-    drawn = curves(report)
+    drawn = draw_curves(report)
     assert drawn.startswith("<svg")
     assert all(name in drawn for name in ("similar: precision", "similar: recall"))
     assert f"similar_threshold {report.configured_similar_threshold:g}" in drawn
-    assert curves(report) == drawn
+    assert draw_curves(report) == drawn
 
 
 def test_json_output_and_plot_equal_those_of_the_duplicate_report(
@@ -104,7 +102,7 @@ def test_json_output_and_plot_equal_those_of_the_duplicate_report(
     arguments = ["eval", "duplicates", "--json", "--plot", str(tmp_path / "curves.svg")]
     ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 0, ran.output
-    assert (tmp_path / "curves.svg").read_text("utf-8") == curves(report)
+    assert (tmp_path / "curves.svg").read_text("utf-8") == draw_curves(report)
     assert json.loads(ran.stdout) == json.loads(json.dumps(asdict(report)))
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import kinds
-from commonbrain_evals.rows import Half
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.text.kind_model import PREDICTED, ROW, WEIGHTS_FILE
 
 RIGHT_MIN = 0.8
@@ -26,13 +26,15 @@ def test_kind_texts_are_unique_with_enough_of_every_kind_in_both_halves() -> Non
     assert len(texts) >= 300
     assert len({one.text for one in texts}) == len(texts)
     counts = Counter((one.half, one.kind) for one in texts)
-    assert min(counts[half, kind] for half in Half for kind in PREDICTED) >= 5
+    assert min(counts[half, kind] for half in CalibrationSplit for kind in PREDICTED) >= 5
 
 
 def test_four_of_five_kinds_are_right_on_texts_that_no_weight_was_fitted_to(
     report: kinds.KindReport,
 ) -> None:
-    (check,) = [one for one in report.figures if (one.half, one.kind) == (Half.CHECK, "all")]
+    (check,) = [
+        one for one in report.figures if (one.half, one.kind) == (CalibrationSplit.CHECK, "all")
+    ]
     assert check.right >= RIGHT_MIN
 
 
@@ -41,10 +43,10 @@ def test_only_failures_of_the_half_calibrate_are_listed(
 ) -> None:
     kinds.show_kinds(report)
     printed = capsys.readouterr().out
-    check = [one.text for one in kinds.read_texts() if one.half is Half.CHECK]
+    check = [one.text for one in kinds.read_texts() if one.half is CalibrationSplit.CHECK]
     assert "taken for" in printed
     assert not [text for text in check if text in printed]
-    assert {one.text for one in report.rows if one.half is Half.CHECK} == {None}
+    assert {one.text for one in report.rows if one.half is CalibrationSplit.CHECK} == {None}
 
 
 def test_table_in_the_package_is_the_one_that_is_fitted(tmp_path: Path) -> None:

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import cli
-from commonbrain_evals.retrieval.learning import LearnRequest, learn
-from commonbrain_evals.retrieval.learnt import learning_lines, unimproved_categories
+from commonbrain_evals.retrieval.learning import (
+    LearnRequest,
+    learn,
+    learning_lines,
+    unimproved_categories,
+)
 from commonbrain_evals.retrieval.record import ALL
 from typer.testing import CliRunner
 

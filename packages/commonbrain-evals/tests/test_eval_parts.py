@@ -1,6 +1,6 @@
 import pytest
 from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
-from commonbrain_evals.retrieval.intervals import Figure
+from commonbrain_evals.retrieval.intervals import Estimate
 from commonbrain_evals.retrieval.parts import (
     PRIMARY,
     SIGNIFICANT,
@@ -20,7 +20,7 @@ def trial(mean: float, *, adjusted: float) -> Trial:
     return Trial(
         part="kind",
         measure="own R@1 any",
-        difference=Figure(mean=mean, low=mean, high=mean),
+        difference=Estimate(mean=mean, low=mean, high=mean),
         changed=1,
         p=adjusted,
         adjusted=adjusted,

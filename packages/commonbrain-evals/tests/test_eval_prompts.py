@@ -5,9 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from commonbrain_evals.prompts import evaluate, read_prompts
-from commonbrain_evals.rows import Half
 
 from commonbrain.hooks.actions import recall_for_prompt
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
@@ -18,14 +18,18 @@ def test_no_memory_is_in_both_halves_and_each_half_has_enough_prompts() -> None:
 
     assert len({one.text for one in stored}) == len(stored) >= 120
     assert len({one.text for one in prompts}) == len(prompts)
-    halves: dict[int, set[Half]] = {}
+    halves: dict[int, set[CalibrationSplit]] = {}
     for one in prompts:
         if one.memory is not None:
             halves.setdefault(one.memory, set()).add(one.half)
     assert all(len(those) == 1 for those in halves.values())
     assert set(halves) == set(range(len(stored)))
     counts = Counter((one.half, one.memory is None) for one in prompts)
-    assert all(counts[half, is_unrelated] >= 150 for half in Half for is_unrelated in (True, False))
+    assert all(
+        counts[half, is_unrelated] >= 150
+        for half in CalibrationSplit
+        for is_unrelated in (True, False)
+    )
 
 
 def test_most_related_and_unrelated_prompts_are_judged_right() -> None:

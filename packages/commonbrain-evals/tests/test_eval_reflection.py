@@ -10,8 +10,8 @@ from commonbrain_evals.reflection import (
     read_days,
     show_reflection,
 )
-from commonbrain_evals.rows import Half
 
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
@@ -19,7 +19,7 @@ from commonbrain.runtime.settings_loading import load_settings
 @pytest.fixture(scope="module")
 def report() -> ReflectionReport:
     # The other half is for tuning, and takes as long.
-    days = [day for day in read_days() if day.half is Half.CHECK]
+    days = [day for day in read_days() if day.half is CalibrationSplit.CHECK]
     return evaluate(days, make_embedder(load_settings()))
 
 
@@ -27,7 +27,8 @@ def answered(report: ReflectionReport, shown: str, *, questions: str) -> float:
     [row] = [
         row
         for row in report.figures
-        if (row["half"], row["questions"], row["shown"]) == (Half.CHECK, questions, shown)
+        if (row["half"], row["questions"], row["shown"])
+        == (CalibrationSplit.CHECK, questions, shown)
     ]
     return float(str(row["answered"]))
 
@@ -50,7 +51,7 @@ def test_every_answer_is_in_an_event_of_its_day() -> None:
 
 @pytest.mark.requirement("JB-01")
 def test_episodes_take_at_most_a_third_of_the_tokens(report: ReflectionReport) -> None:
-    assert report.tokens[Half.CHECK] <= 1 / 3
+    assert report.tokens[CalibrationSplit.CHECK] <= 1 / 3
 
 
 @pytest.mark.requirement("JB-01")
@@ -68,7 +69,7 @@ def test_episodes_improve_recall_of_whole_days_without_lowering_recall_of_single
 
 @pytest.mark.requirement("JB-01")
 def test_most_proposed_facts_remain_valid_beyond_their_day(report: ReflectionReport) -> None:
-    [check] = [one for one in report.facts if one.half is Half.CHECK]
+    [check] = [one for one in report.facts if one.half is CalibrationSplit.CHECK]
     assert check.right >= 0.9 * check.proposed
     assert check.right >= 0.6 * check.marked
 

@@ -1,7 +1,9 @@
 import pytest
 from commonbrain_evals import secrets
 from commonbrain_evals.labelled import LabelledReport
-from commonbrain_evals.rows import Half, read_rows
+from commonbrain_evals.rows import read_rows
+
+from commonbrain.retrieval.calibration import CalibrationSplit
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def test_credentials_in_sentences_are_refused_and_harmless_texts_are_not(
 
 
 def test_failures_of_the_half_check_are_not_listed(report: LabelledReport) -> None:
-    assert {one.half for one in report.failures} <= {Half.CALIBRATE}
+    assert {one.half for one in report.failures} <= {CalibrationSplit.CALIBRATE}
 
 
 def test_redaction_leaves_no_part_of_a_credential_that_was_found(report: LabelledReport) -> None:

@@ -3,7 +3,6 @@
 from collections import Counter
 
 import pytest
-from commonbrain_evals.rows import Half
 from commonbrain_evals.timeline import (
     TimelineReport,
     evaluate,
@@ -12,6 +11,7 @@ from commonbrain_evals.timeline import (
     show_timeline,
 )
 
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
@@ -40,7 +40,9 @@ def test_every_label_refers_to_a_note() -> None:
 def test_question_with_only_a_time_is_answered_from_that_time(report: TimelineReport) -> None:
     categories = {"alone", "alone, vague words", "alone, with filters", "nothing then"}
     right = [
-        row.is_right for row in report.rows if row.sort in categories and row.half is Half.CHECK
+        row.is_right
+        for row in report.rows
+        if row.sort in categories and row.half is CalibrationSplit.CHECK
     ]
     assert sum(right) >= 0.9 * len(right)
 
@@ -50,7 +52,9 @@ def test_memory_of_the_named_time_ranks_first_and_timelines_are_complete(
 ) -> None:
     categories = {"topic and time", "same words, timeline"}
     right = [
-        row.is_right for row in report.rows if row.sort in categories and row.half is Half.CHECK
+        row.is_right
+        for row in report.rows
+        if row.sort in categories and row.half is CalibrationSplit.CHECK
     ]
     assert sum(right) >= 0.9 * len(right)
 

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from commonbrain_evals.rows import Half
 from commonbrain_evals.truth import CHANGES, HOLDS, evaluate, read_cases
 
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
@@ -25,7 +25,7 @@ def test_halves_of_every_sort_are_similar_in_size_and_no_question_repeats() -> N
     cases = read_cases()
     sorts = Counter((case.sort, case.half) for case in cases)
     for sort in {case.sort for case in cases} - {*HOLDS}:
-        counts = [sorts[sort, half] for half in Half]
+        counts = [sorts[sort, half] for half in CalibrationSplit]
         assert min(counts) >= 0.3 * sum(counts), sort
     questions = [case.question for case in cases if case.question is not None]
     assert len(set(questions)) >= 0.98 * len(questions)

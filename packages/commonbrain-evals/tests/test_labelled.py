@@ -5,11 +5,11 @@ import pytest
 from commonbrain_evals import atomizer, contradictions, headlines, preferences, times
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.labelled import LabelledReport, show_labelled
-from commonbrain_evals.rows import Half, half_of
 from test_eval_duplicates import evals
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 
 PRECISION_MIN = 0.85
 
@@ -39,7 +39,7 @@ def test_cause_sentences_are_unique_and_at_least_a_third_are_negative() -> None:
     assert {"temporal", "hypothetical", "negated", "question", "plan", "idiom"} <= {
         one.sort for one in negatives
     }
-    halves = Counter(half_of(one.text) for one in sentences)
+    halves = Counter(split_of(one.text) for one in sentences)
     assert min(halves.values()) * 3 >= len(sentences)
 
 
@@ -51,7 +51,7 @@ def test_conflict_pairs_have_enough_of_every_relation() -> None:
 
 @pytest.mark.requirement("WP-49")
 def test_causes_are_recognized_on_unseen_sentences(causes: LabelledReport) -> None:
-    checks = [one for one in causes.files if one.name.endswith(Half.CHECK)]
+    checks = [one for one in causes.files if one.name.endswith(CalibrationSplit.CHECK)]
     assert len(checks) == len(atomizer.FILES)
     for one in checks:
         assert one.checked.agreement.precision >= 0.9
@@ -59,7 +59,7 @@ def test_causes_are_recognized_on_unseen_sentences(causes: LabelledReport) -> No
 
 
 def test_conflicts_are_recognized_on_unseen_pairs(conflicts: LabelledReport) -> None:
-    check = conflicts.halves[list(Half).index(Half.CHECK)].checked
+    check = conflicts.halves[list(CalibrationSplit).index(CalibrationSplit.CHECK)].checked
     assert check.agreement.precision >= PRECISION_MIN
     assert check.agreement.recall >= 0.5
 
@@ -92,7 +92,7 @@ def test_every_failure_of_the_half_calibrate_is_printed_and_none_of_the_other(
     for report in (causes, conflicts, phrases):
         show_labelled(report)
         printed = " ".join(capsys.readouterr().out.split())
-        assert {one.half for one in report.failures} == {Half.CALIBRATE}
+        assert {one.half for one in report.failures} == {CalibrationSplit.CALIBRATE}
         for one in report.failures:
             assert " ".join(one.text.split()) in printed
 
@@ -112,7 +112,7 @@ def test_four_of_five_headlines_say_the_point_of_the_texts_that_the_weights_were
     [notes] = [
         one
         for one in headlines.evaluate(headlines.read_texts()).figures
-        if one.half is Half.CALIBRATE and one.sort == "notes"
+        if one.half is CalibrationSplit.CALIBRATE and one.sort == "notes"
     ]
     assert notes.strict >= 0.8
     assert notes.words <= 15
@@ -130,7 +130,9 @@ def test_whole_text_as_headline_says_everything_but_is_too_long_and_says_what_it
     printed = " ".join(capsys.readouterr().out.split())
     assert "is too long" in printed
     for one in notes:
-        assert (" ".join(repr(one.text).split()) in printed) == (one.half is Half.CALIBRATE)
+        assert (" ".join(repr(one.text).split()) in printed) == (
+            one.half is CalibrationSplit.CALIBRATE
+        )
 
 
 def test_headlines_json_has_one_row_per_text_and_the_hash_of_the_data() -> None:
@@ -146,7 +148,7 @@ def test_preference_sentences_are_unique_with_enough_of_every_label() -> None:
     assert len(sentences) >= 150
     assert len({one.text for one in sentences}) == len(sentences)
     assert min(Counter(one.label for one in sentences).values()) >= 40
-    assert min(Counter(half_of(one.text) for one in sentences).values()) * 3 >= len(sentences)
+    assert min(Counter(split_of(one.text) for one in sentences).values()) * 3 >= len(sentences)
 
 
 def test_instructions_and_preferences_are_distinguished_from_other_text() -> None:

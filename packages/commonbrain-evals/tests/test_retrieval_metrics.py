@@ -3,11 +3,8 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.intervals import Figure, figure, figures
+from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.metrics import METRICS, measure
-
-from commonbrain.model.errors import InvalidInputError
 
 SECOND = 1 / math.log2(3)
 """What a hit on the second rank adds to a discounted gain; the first adds 1."""
@@ -67,30 +64,24 @@ def test_names_of_sources_do_not_change_the_order_of_a_ranking() -> None:
 def test_interval_contains_its_mean_and_is_the_same_for_the_same_seed() -> None:
     values = [1.0] * 30 + [0.0] * 10
 
-    measured = figure(values, seed=3)
+    measured = estimate_mean(values, seed=3)
 
     assert measured.low < measured.mean == mean(values) < measured.high
     # The normal approximation of a share of 40: 0.75 plus or minus 0.134.
     assert measured.low == pytest.approx(0.616, abs=0.03)
     assert measured.high == pytest.approx(0.884, abs=0.03)
-    assert figure(values, seed=3) == measured
+    assert estimate_mean(values, seed=3) == measured
 
 
 def test_constant_metric_has_an_interval_of_zero_width() -> None:
     row = [1.0, 0.0, 1.0, 1.0, 0.0]
-    measured = figures(np.array([row, row, [1.0] * 5]), seed=0)
+    measured = estimate_means(np.array([row, row, [1.0] * 5]), seed=0)
 
     assert measured[0] == measured[1]
-    assert measured[2] == Figure(mean=1, low=1, high=1)
-    assert figure([1.0], seed=0) == Figure(mean=1, low=1, high=1)
+    assert measured[2] == Estimate(mean=1, low=1, high=1)
+    assert estimate_mean([1.0], seed=0) == Estimate(mean=1, low=1, high=1)
 
 
 def test_difference_is_beyond_noise_when_its_interval_excludes_zero() -> None:
-    assert figure([0.2, 0.1, 0.3, 0.2], seed=0).is_beyond_noise
-    assert not figure([0.2, -0.2, 0.1, -0.1], seed=0).is_beyond_noise
-
-
-def test_missing_library_is_named_with_its_extra() -> None:
-    with pytest.raises(InvalidInputError, match=r"needs no_such_library") as caught:
-        needed("no_such_library.inside")
-    assert "commonbrain[eval]" in caught.value.hint
+    assert estimate_mean([0.2, 0.1, 0.3, 0.2], seed=0).is_beyond_noise
+    assert not estimate_mean([0.2, -0.2, 0.1, -0.1], seed=0).is_beyond_noise

@@ -7,7 +7,6 @@ from commonbrain_evals import cli
 from commonbrain_evals.retrieval.corpora import Corpus
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.workdays import SHIPPED, WORKDAYS
-from commonbrain_evals.rows import Half, half_of
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
@@ -16,6 +15,7 @@ from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import Trust
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 
 NOTE = {
     "at": "2026-03-02T08:00",
@@ -69,7 +69,7 @@ def test_questions_have_an_answer_and_both_halves(corpus: Corpus) -> None:
 
     assert len(questions) >= 80
     assert all(one.gold and not set(one.gold) & set(one.not_first) for one in questions)
-    assert {half_of(one.id) for one in questions} == set(Half)
+    assert {split_of(one.id) for one in questions} == set(CalibrationSplit)
 
 
 def test_notes_have_project_agent_session_trust_and_links(store: EvalStore) -> None:

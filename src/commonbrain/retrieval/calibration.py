@@ -46,17 +46,17 @@ _GAP: Final = 0.01
 _BOUNDS: Final = (-0.99, 0.99)
 
 
-class Half(StrEnum):
+class CalibrationSplit(StrEnum):
     """Whether a row is for choosing, or for checking the choice."""
 
     CALIBRATE = "calibrate"
     CHECK = "check"
 
 
-def half_of(text: str) -> Half:
+def split_of(text: str) -> CalibrationSplit:
     """Return the half of a text by itself alone, so that new rows move no old one."""
     is_even = hashlib.sha256(text.encode()).digest()[0] % 2 == 0
-    return Half.CALIBRATE if is_even else Half.CHECK
+    return CalibrationSplit.CALIBRATE if is_even else CalibrationSplit.CHECK
 
 
 class Label(StrEnum):
@@ -78,9 +78,9 @@ class Pair:
     other: str
 
     @property
-    def half(self) -> Half:
+    def half(self) -> CalibrationSplit:
         """The half by the first text; the file has no text in pairs of both halves."""
-        return half_of(self.one)
+        return split_of(self.one)
 
 
 def read_pairs() -> Sequence[Pair]:
@@ -138,7 +138,7 @@ def calibrate(embedder: Embedder) -> Thresholds | None:
         UnavailableError: `embedder_down`.
 
     """
-    pairs = [pair for pair in read_pairs() if pair.half is Half.CALIBRATE]
+    pairs = [pair for pair in read_pairs() if pair.half is CalibrationSplit.CALIBRATE]
     similar = choose_similar_threshold(_score(pairs, embedder))
     relevance, answer = _of_questions(embedder)
     if similar is None:

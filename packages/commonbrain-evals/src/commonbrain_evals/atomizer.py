@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.atoms import Atom
+from commonbrain.retrieval.calibration import split_of
 from commonbrain.text.causes import extract_atoms
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
-from commonbrain_evals.rows import half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _DATA: Final = (
     "{rows} sentences written for it, {negatives} of them without a cause: atoms.jsonl by how they"
@@ -65,7 +66,7 @@ def _predictions(sentence: Sentence) -> Iterator[Prediction]:
 def _prediction(
     sentence: Sentence, *, predicted: bool, expected: bool, result: str = ""
 ) -> Prediction:
-    half = half_of(sentence.text)
+    half = split_of(sentence.text)
     return Prediction(
         sort=sentence.sort,
         half=half,

@@ -1,4 +1,4 @@
-"""`brain eval`: what this memory judges, measured on its own data, and what it finds, on public."""
+"""The commands of `brain eval`."""
 
 from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
@@ -11,18 +11,29 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
-OWN: Final = (
-    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "kinds", "notes"),
-    *("preferences", "prompts", "reflection", "safety", "secrets"),
-    *("timeline", "times", "truth"),
-)
-"""The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
+PLAIN: Final = {
+    "atomizer": "Measure whether causes are extracted.",
+    "cascade": "Measure whether a change marks what depends on it.",
+    "conflicts": "Measure whether contradictions are recognised.",
+    "headlines": "Measure whether the headline of a text says its point.",
+    "notes": "Measure which changes are claimed in six weeks of notes.",
+    "preferences": "Measure whether instructions and preferences are recognised.",
+    "prompts": "Measure whether prompt hooks show what a prompt needs.",
+    "safety": "Measure leaks of private memories, and what lies do.",
+    "secrets": "Measure whether texts with credentials are refused.",
+    "timeline": "Measure whether questions of time are answered.",
+    "times": "Measure whether time phrases are recognised.",
+}
+"""The evaluations without options of their own, with their help."""
+WITH_OPTIONS: Final = frozenset({"duplicates", "kinds", "reflection", "truth"})
+"""The other evaluations on data that ships with the package."""
 
 app = typer.Typer(
     cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Measure what this memory judges on its own data, and what it finds on public data.",
+    help="Measure recall on public data, your own data or your own store, and the rules of "
+    "Commonbrain on labelled data that ships with the package.",
 )
 
 
@@ -44,23 +55,21 @@ _run.__signature__ = Signature(  # type: ignore[attr-defined]
         for field in fields(RunOptions)
     ]
 )
-app.command("run", help="Measure recall on public data, beside plain baselines, in fresh stores.")(
-    _run
-)
+app.command("run", help="Measure recall and simple baselines on a data set.")(_run)
 
 
 @app.command()
 def learn(
     *,
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval.")],
-    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
-    seed: Annotated[int, typer.Option(help="Decides who asks what when.")] = 0,
+    dataset: Annotated[str, typer.Argument(help="The data set: locomo, beam or longmemeval.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder of the data.")],
+    seed: Annotated[int, typer.Option(help="The seed that orders the questions.")] = 0,
     noise: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the marks on what does not answer.")
+        float, typer.Option(min=0, max=1, help="The share of marks that rate a wrong memory.")
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Learn from one half of some conversations, ask the other with it and without, and swap."""
+    """Train a reranker on half of the data, and test it on the rest."""
     from commonbrain_evals.run import learn_on_data  # noqa: PLC0415 see _run
 
     learn_on_data((dataset, path), seed=seed, noise=noise, as_json=as_json)
@@ -69,12 +78,12 @@ def learn(
 @app.command()
 def compare(
     *,
-    before: Annotated[Path, typer.Argument(help="The record of a run.")],
-    after: Annotated[Path, typer.Argument(help="The record of another on the same data.")],
-    system: Annotated[str, typer.Option(help="Recall or a baseline, by its name.")] = "recall",
+    before: Annotated[Path, typer.Argument(help="The record of the earlier run.")],
+    after: Annotated[Path, typer.Argument(help="The record of a run on the same data.")],
+    system: Annotated[str, typer.Option(help="Compare recall or this baseline.")] = "recall",
     as_json: Json = False,
 ) -> None:
-    """Tell what changed from one run to another, and which of it is beyond noise."""
+    """Compare two runs, and say which differences are beyond noise."""
     from commonbrain_evals.run import compare_runs  # noqa: PLC0415 see _run
 
     compare_runs(before, after, system=system, as_json=as_json)
@@ -84,10 +93,10 @@ def compare(
 def misses(
     *,
     record: Annotated[Path, typer.Argument(help="The record of a run.")],
-    path: Annotated[Path, typer.Argument(help="The data that it was run on.")],
-    count: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+    path: Annotated[Path, typer.Argument(help="The data of that run.")],
+    count: Annotated[int, typer.Option(min=1, help="The number of questions to show.")] = 10,
 ) -> None:
-    """Show questions whose evidence was not all among the first ten, and what came instead."""
+    """Show questions whose evidence was missed."""
     from commonbrain_evals.run import show_misses  # noqa: PLC0415 see _run
 
     show_misses(record, path, count=count)
@@ -96,9 +105,9 @@ def misses(
 @app.command()
 def parts(
     *,
-    records: Annotated[list[Path], typer.Argument(help="Records of runs with --ablate.")],
+    records: Annotated[list[Path], typer.Argument(help="The records of runs with --ablate.")],
 ) -> None:
-    """Show what each part of recall is worth on each data set, in one table."""
+    """Show how much each part of recall helps on each data set."""
     from commonbrain_evals.run import show_part_values  # noqa: PLC0415 see _run
 
     show_part_values(records)
@@ -107,38 +116,38 @@ def parts(
 @app.command()
 def report(
     *,
-    records: Annotated[list[Path], typer.Argument(help="Records of runs.")],
+    records: Annotated[list[Path], typer.Argument(help="The records of runs.")],
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evaluation.html"),
 ) -> None:
-    """Write one page of HTML with tables and plots, which needs no other file."""
+    """Write an HTML page with tables and plots of runs."""
     from commonbrain_evals.run import report_runs  # noqa: PLC0415 see _run
 
     report_runs(records, out=out)
 
 
-@app.command(help="Measure duplicates on data that ships with the package.")
+@app.command()
 def duplicates(
     *,
     as_json: Json = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Write the curves of the threshold to this SVG file.")
+        Path | None, typer.Option(help="Draw precision and recall by threshold to this SVG file.")
     ] = None,
 ) -> None:
-    """Measure the rule for duplicates and the threshold for hints, and draw it if wanted."""
+    """Measure the rule for duplicates and the threshold of similarity."""
     from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
 
     run_evaluation("duplicates", as_json=as_json, plot=plot)
 
 
-@app.command(help="Measure kinds on data that ships with the package.")
+@app.command()
 def kinds(
     *,
     as_json: Json = False,
     fit: Annotated[
-        Path | None, typer.Option(help="Fit the weights and write them to this file instead.")
+        Path | None, typer.Option(help="Fit the weights and write them to this file.")
     ] = None,
 ) -> None:
-    """Measure the kinds of texts without one, or fit the weights that decide them."""
+    """Measure the kinds given to texts, or fit their weights."""
     from commonbrain_evals.run import fit_kinds, run_evaluation  # noqa: PLC0415 see _run
 
     if fit is None:
@@ -147,15 +156,15 @@ def kinds(
         fit_kinds(fit)
 
 
-@app.command(help="Measure truth on data that ships with the package.")
+@app.command()
 def truth(
     *,
     as_json: Json = False,
     without: Annotated[
-        list[str] | None, typer.Option(help="Leave out a retriever, feature or stage of recall.")
+        list[str] | None, typer.Option(help="Leave out this retriever, feature or stage.")
     ] = None,
 ) -> None:
-    """Measure whether recall puts what is current first, perhaps without a part of it."""
+    """Measure whether recall puts current values first."""
     from commonbrain_evals.run import run_truth  # noqa: PLC0415 see _run
 
     run_truth(tuple(without or ()), as_json=as_json)
@@ -164,16 +173,14 @@ def truth(
 @app.command()
 def refusals(
     *,
-    path: Annotated[Path, typer.Argument(help="A LoCoMo file, or a BEAM chat or folder.")],
+    path: Annotated[Path, typer.Argument(help="A LoCoMo file, a BEAM chat or a folder of chats.")],
     conversations: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many.")
+        int | None, typer.Option(min=1, help="Use at most this many conversations.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The file for the record; else one among the user's data.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Give all turns of conversations to plain remember, and list what it refuses."""
+    """Remember conversations, and list the turns that are refused."""
     from commonbrain_evals.run import run_refusals  # noqa: PLC0415 see _run
 
     run_refusals(path, conversations=conversations, out=out, as_json=as_json)
@@ -183,15 +190,15 @@ def refusals(
 def self_(
     context: typer.Context,
     *,
-    questions: Annotated[int, typer.Option(help="Of each sort, at most.")] = 100,
-    seed: Annotated[int, typer.Option(help="The same one asks the same of the same store.")] = 0,
+    questions: Annotated[int, typer.Option(help="Ask at most this many of each kind.")] = 100,
+    seed: Annotated[int, typer.Option(help="The seed that chooses the questions.")] = 0,
     embedder: Annotated[
         str | None,
-        typer.Option(help="Compare with another embedder, as onnx:FOLDER; keeps no result."),
+        typer.Option(help="Compare with this embedder, such as onnx:FOLDER; stores nothing."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure recall on questions that your own memories give; only the result is kept."""
+    """Measure recall on questions made from your own memories."""
     from commonbrain_evals.own_store import run_comparison, run_self  # noqa: PLC0415 see _run
 
     if embedder is not None:
@@ -204,31 +211,35 @@ def self_(
 def history(
     context: typer.Context,
     *,
-    name: Annotated[str, typer.Option(help="Of the evaluation.")] = "self",
+    name: Annotated[str, typer.Option(help="The name of the evaluation.")] = "self",
     plot: Annotated[
-        Path | None, typer.Option(help="Write the figures over time to this SVG file.")
+        Path | None, typer.Option(help="Draw the figures over time to this SVG file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what was measured of this store over time, and what got worse beyond chance."""
+    """List the evaluations of this store, with what changed."""
     from commonbrain_evals.own_store import show_history  # noqa: PLC0415 see _run
 
     show_history(context.obj, name, plot=plot, as_json=as_json)
 
 
-@app.command(help="Measure episodes on data that ships with the package, or on public data.")
+@app.command()
 def reflection(
     *,
     data: Annotated[
-        Path | None, typer.Option(help="A file or folder of public data, in place of the own.")
+        Path | None, typer.Option(help="Use this file or folder of public data.")
     ] = None,
-    dataset: Annotated[str, typer.Option(help="locomo, beam, longmemeval or own.")] = "locomo",
-    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many of it.")] = None,
-    conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0,
+    dataset: Annotated[str, typer.Option(help="The format of --data.")] = "locomo",
+    questions: Annotated[
+        int | None, typer.Option(min=1, help="Ask at most this many questions.")
+    ] = None,
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="Use at most this many conversations.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the random choice.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure whether episodes answer questions better than as many tokens of events."""
+    """Measure whether episodes keep what questions need."""
     from commonbrain_evals.run import run_evaluation, run_reflection  # noqa: PLC0415 see _run
 
     if data is None:
@@ -248,28 +259,27 @@ def reflection(
 def month(
     *,
     data: Annotated[
-        Path | None, typer.Option(help="A LoCoMo file: also whether fading costs evidence.")
+        Path | None, typer.Option(help="A LoCoMo file, to measure whether decay hides evidence.")
     ] = None,
     conversations: Annotated[
-        int | None, typer.Option(min=1, help="Only so many of the file.")
+        int | None, typer.Option(min=1, help="Use at most this many conversations.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Live through a month of ten agents on one store, and hold it against a plain model."""
+    """Simulate a month of ten agents on one store."""
     from commonbrain_evals.run import run_month  # noqa: PLC0415 see _run
 
     run_month(data, conversations=conversations, as_json=as_json)
 
 
-def _add(name: str) -> None:
+def _add(name: str, *, purpose: str) -> None:
     def evaluate(*, as_json: Json = False) -> None:
         from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
 
         run_evaluation(name, as_json=as_json)
 
-    app.command(name, help=f"Measure {name} on data that ships with the package.")(evaluate)
+    app.command(name, help=purpose)(evaluate)
 
 
-for _name in OWN:
-    if _name not in {"duplicates", "kinds", "reflection", "truth"}:
-        _add(_name)
+for _name, _purpose in PLAIN.items():
+    _add(_name, purpose=_purpose)

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.calibration import Label, read_pairs
+from commonbrain.retrieval.calibration import Label, read_pairs, split_of
 from commonbrain.text.changes import find_change
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
-from commonbrain_evals.rows import half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _DATA: Final = (
     "conflicts.jsonl: {own} pairs written for it, and pairs.jsonl: {reused} pairs of facts, where"
@@ -79,7 +79,7 @@ def _prediction(pair: StatementPair) -> Prediction:
     basis = find_change(pair.one, pair.other)
     return Prediction(
         sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
-        half=half_of(pair.one),
+        half=split_of(pair.one),
         text=f"{pair.one} / {pair.other}",
         predicted=basis is not None,
         expected=pair.relation in _CONFLICTS,

@@ -1,11 +1,13 @@
 """The rules for repetitions and conflicts and the threshold of hints, on the labelled pairs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
 
 from commonbrain.embeddings.interface import Embedder, Matrix
 from commonbrain.ingestion import deduplication
@@ -14,7 +16,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.calibration import (
     GRID,
     SIMILAR_RECALL_MIN,
-    Half,
+    CalibrationSplit,
     Label,
     Pair,
     ScoredPairs,
@@ -23,7 +25,15 @@ from commonbrain.retrieval.calibration import (
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.changes import find_change
 from commonbrain.text.repetition import adds_nothing
-from commonbrain_evals.measures import Agreement, CheckedAgreement, Flags, agreement, checked
+from commonbrain_evals.measures import (
+    Agreement,
+    CheckedAgreement,
+    Flags,
+    Interval,
+    agreement,
+    checked,
+)
+from commonbrain_evals.retrieval.plots import lines
 
 _EMBEDDED_AT_ONCE: Final = 32
 _UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
@@ -57,7 +67,7 @@ class Step:
 class Findings:
     """How the chosen threshold and the rules do on one half."""
 
-    half: Half
+    half: CalibrationSplit
     pairs: int
     duplicate: CheckedAgreement
     updates_refused: int
@@ -94,7 +104,7 @@ class _Scored(ScoredPairs):
     are_conflicts: Flags
     recur: Flags
 
-    def of(self, half: Half) -> "_Scored":
+    def of(self, half: CalibrationSplit) -> "_Scored":
         """Give one half of them."""
         return self.at(np.flatnonzero(self.halves == half))
 
@@ -110,7 +120,7 @@ def evaluate(
 
     """
     scored = _score(pairs, embedder, on_progress=on_progress)
-    chosen_by = scored.of(Half.CALIBRATE)
+    chosen_by = scored.of(CalibrationSplit.CALIBRATE)
     steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
     similar_threshold = choose_similar_threshold(chosen_by)
     if similar_threshold is None:
@@ -126,7 +136,8 @@ def evaluate(
         similar_threshold=similar_threshold,
         configured_similar_threshold=embedder.space.similar_threshold,
         findings=tuple(
-            _findings(scored.of(half), half, similar_threshold=similar_threshold) for half in Half
+            _findings(scored.of(half), half, similar_threshold=similar_threshold)
+            for half in CalibrationSplit
         ),
     )
 
@@ -169,7 +180,7 @@ def _step(scored: _Scored, threshold: float) -> Step:
     )
 
 
-def _findings(rows: _Scored, half: Half, *, similar_threshold: float) -> Findings:
+def _findings(rows: _Scored, half: CalibrationSplit, *, similar_threshold: float) -> Findings:
     is_update, is_near = rows.labelled(Label.UPDATE), rows.similarities >= similar_threshold
     refused = rows.are_repetitions & is_near
     is_fact, is_event = rows.kinds == Kind.FACT, rows.kinds == Kind.EVENT
@@ -183,3 +194,86 @@ def _findings(rows: _Scored, half: Half, *, similar_threshold: float) -> Finding
         conflict=checked((rows.are_conflicts & is_near)[is_fact], is_update[is_fact]),
         recurrence=checked(rows.recur[is_event], is_update[is_event]),
     )
+
+
+_EVERY = 5
+"""The grid is chosen from in hundredths and shown in steps of five."""
+
+
+def show_duplicates(report: Report) -> None:
+    """Print a report."""
+    console = Console(highlight=False)
+    console.print(f"space {report.space}", markup=False)
+    console.print(_similarity_table(report))
+    console.print(_threshold_table(report))
+    console.print(f"Criterion: {report.criterion}", markup=False)
+    console.print(
+        f"chosen: similar_threshold {report.similar_threshold}; configured: "
+        f"{report.configured_similar_threshold}"
+    )
+    console.print(_findings_table(report))
+    for half in report.findings:
+        console.print(
+            f"{half.half}: of {half.duplicate.agreement.predicted} taken for duplicates"
+            f" {half.updates_refused} are updates, {half.unlike_refused} near misses or unrelated"
+        )
+    console.print("Conflicts are judged on facts, recurrences on events.")
+    console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
+
+
+def _similarity_table(report: Report) -> Table:
+    table = Table("label", "pairs", "p5", "p50", "p95", title="Similarity")
+    for one in report.spreads:
+        table.add_row(one.label, str(one.pairs), *(f"{q:.3f}" for q in (one.p5, one.p50, one.p95)))
+    return table
+
+
+def _threshold_table(report: Report) -> Table:
+    table = Table("at", "similar P R F1")
+    table.title = "Threshold, on the half that is chosen by"
+    for step in report.steps:
+        is_chosen = step.threshold == report.similar_threshold
+        if round(step.threshold * 100) % _EVERY == 0 or is_chosen:
+            one = step.similar
+            figures = f"{one.precision:.3f} {one.recall:.3f} {one.f1:.3f}"
+            table.add_row(f"{step.threshold:.2f}", figures, style="bold" if is_chosen else None)
+    return table
+
+
+def _findings_table(report: Report) -> Table:
+    table = Table("half", "judged", "said/so", "precision", "95%", "recall", "95%")
+    table.title = "The chosen threshold and the rules"
+    for half in report.findings:
+        for name, one in _render_half(half):
+            table.add_row(half.half, name, *_interval_cells(one))
+    return table
+
+
+def _render_half(half: Findings) -> Iterator[tuple[str, CheckedAgreement]]:
+    yield "duplicate", half.duplicate
+    yield "similar", half.similar
+    yield "conflict", half.conflict
+    yield "recurs", half.recurrence
+
+
+def _interval_cells(one: CheckedAgreement) -> Iterator[str]:
+    yield f"{one.agreement.predicted}/{one.agreement.expected}"
+    yield f"{one.agreement.precision:.3f}"
+    yield _span(one.precision)
+    yield f"{one.agreement.recall:.3f}"
+    yield _span(one.recall)
+
+
+def _span(interval: Interval) -> str:
+    return f"{interval.low:.0%}-{interval.high:.0%}"
+
+
+def draw_curves(report: Report) -> str:
+    """Draw precision and recall over the threshold as SVG."""
+    steps = report.steps
+    series = {
+        "similar: precision": [one.similar.precision for one in steps],
+        "similar: recall": [one.similar.recall for one in steps],
+    }
+    marks = {"similar_threshold": report.configured_similar_threshold}
+    return lines([one.threshold for one in steps], series, across="cosine", marks=marks)

@@ -27,7 +27,7 @@ from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.transfer.importer import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.intervals import Figure, figure
+from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
 from commonbrain_evals.retrieval.locomo import LOCOMO
 
 DEPTH: Final = 10
@@ -44,7 +44,7 @@ class AgedGroup:
     questions: int
     with_decay: float
     without_decay: float
-    difference: Figure
+    difference: Estimate
     """With less without."""
 
 
@@ -143,7 +143,9 @@ def _group(name: str, *, on: Sequence[float], off: Sequence[float], seed: int) -
         questions=len(on),
         with_decay=round(sum(on) / len(on), 5),
         without_decay=round(sum(off) / len(off), 5),
-        difference=figure([one - other for one, other in zip(on, off, strict=True)], seed=seed),
+        difference=estimate_mean(
+            [one - other for one, other in zip(on, off, strict=True)], seed=seed
+        ),
     )
 
 

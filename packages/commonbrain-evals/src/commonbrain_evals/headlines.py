@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.words import read_words
-from commonbrain_evals.rows import Half, read_rows
+from commonbrain_evals.rows import read_rows
 
 _FILE: Final = "headlines.jsonl"
 _DATA: Final = (
@@ -30,7 +31,7 @@ class LabelledText:
     """A text, and what its headline must and must not say."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     text: str
     must: tuple[str, ...]
     """Words or phrases that the headline has, in any form; `a|b` is one of two."""
@@ -43,7 +44,7 @@ class Judgement:
     """One headline and what is wrong with it."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     text: str
     headline: str
     missing: tuple[str, ...]
@@ -62,7 +63,7 @@ class HeadlineFigures:
     """The shares of one sort and half, and the mean number of words."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     rows: int
     strict: float
     lenient: float
@@ -86,7 +87,7 @@ def read_texts() -> Sequence[LabelledText]:
     return [
         LabelledText(
             sort=row["sort"],
-            half=Half(row["half"]),
+            half=CalibrationSplit(row["half"]),
             text=row["text"],
             must=tuple(row["must"]),
             never=tuple(row["never"]),
@@ -119,7 +120,7 @@ def show_headlines(report: HeadlineReport) -> None:
         table.add_row(one.half, one.sort, str(one.rows), *shares)
     console.print(table)
     for one in report.rows:
-        if one.half is Half.CALIBRATE and not one.is_strict:
+        if one.half is CalibrationSplit.CALIBRATE and not one.is_strict:
             console.print(_failure(one), markup=False)
 
 
@@ -150,7 +151,7 @@ def _judgement(labelled: LabelledText, headline: str) -> Judgement:
 
 
 def _figures(rows: Sequence[Judgement]) -> Iterator[HeadlineFigures]:
-    for half in Half:
+    for half in CalibrationSplit:
         for sort in dict.fromkeys(one.sort for one in rows):
             those = [one for one in rows if one.sort == sort and one.half is half]
             if those:

@@ -15,9 +15,10 @@ from rich.table import Table
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.text.classification import classify
 from commonbrain.text.kind_model import PREDICTED, ROW, read_features
-from commonbrain_evals.rows import Half, read_rows
+from commonbrain_evals.rows import read_rows
 
 _FILE: Final = "kinds.jsonl"
 _DATA: Final = (
@@ -46,14 +47,14 @@ class LabelledText:
 
     text: str
     kind: Kind
-    half: Half
+    half: CalibrationSplit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """What one text was taken for; the text only of the half calibrate."""
 
-    half: Half
+    half: CalibrationSplit
     expected: Kind
     predicted: Kind
     is_right: bool
@@ -64,7 +65,7 @@ class Judgement:
 class KindShare:
     """How many texts of a kind and half are right."""
 
-    half: Half
+    half: CalibrationSplit
     kind: str
     texts: int
     right: float
@@ -88,7 +89,7 @@ def read_texts() -> Sequence[LabelledText]:
         LabelledText(
             text=row["text"],
             kind=Kind.INCIDENT if _is_bug(row["kind"], row["label"]) else Kind(row["kind"]),
-            half=Half(row["half"]),
+            half=CalibrationSplit(row["half"]),
         )
         for row in read_rows(_FILE)
     ]
@@ -100,8 +101,8 @@ def _is_bug(kind: str, label: str | None) -> bool:
 
 def evaluate(texts: Sequence[LabelledText]) -> KindReport:
     """Classify the texts: those of calibrate by folds, those of check as the product does."""
-    calibrate = [one for one in texts if one.half is Half.CALIBRATE]
-    check = [one for one in texts if one.half is Half.CHECK]
+    calibrate = [one for one in texts if one.half is CalibrationSplit.CALIBRATE]
+    check = [one for one in texts if one.half is CalibrationSplit.CHECK]
     rows = [
         *map(_judgement, calibrate, _by_folds(calibrate)),
         *map(_judgement, check, [classify(one.text) for one in check]),
@@ -111,7 +112,7 @@ def evaluate(texts: Sequence[LabelledText]) -> KindReport:
         sha256=hashlib.sha256(files("commonbrain_evals").joinpath(_FILE).read_bytes()).hexdigest(),
         figures=tuple(
             _share(kind, half, rows=[one for one in rows if one.half is half])
-            for half in Half
+            for half in CalibrationSplit
             for kind in ("all", *PREDICTED)
         ),
         rows=tuple(rows),
@@ -125,7 +126,7 @@ def fit(path: Path) -> int:
         InvalidInputError: the file cannot be written.
 
     """
-    texts = [one for one in read_texts() if one.half is Half.CALIBRATE]
+    texts = [one for one in read_texts() if one.half is CalibrationSplit.CALIBRATE]
     matrix, features = _matrix(texts)
     weights = matrix.T @ _solve(matrix @ matrix.T, [one.kind for one in texts])
     scale = _BYTE_MAX / float(np.quantile(np.abs(weights), _OUTLIERS))
@@ -188,11 +189,11 @@ def _judgement(labelled: LabelledText, predicted: Kind) -> Judgement:
         expected=labelled.kind,
         predicted=predicted,
         is_right=predicted is labelled.kind or {predicted, labelled.kind} <= _HAPPENED,
-        text=labelled.text if labelled.half is Half.CALIBRATE else None,
+        text=labelled.text if labelled.half is CalibrationSplit.CALIBRATE else None,
     )
 
 
-def _share(kind: str, half: Half, *, rows: Sequence[Judgement]) -> KindShare:
+def _share(kind: str, half: CalibrationSplit, *, rows: Sequence[Judgement]) -> KindShare:
     own = [one for one in rows if kind in {"all", one.expected}]
     count = max(len(own), 1)
     return KindShare(

@@ -7,8 +7,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain_evals.measures import CheckedAgreement, checked
-from commonbrain_evals.rows import Half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Prediction:
 
     sort: str
     """What its writer called the row."""
-    half: Half
+    half: CalibrationSplit
     text: str
     predicted: bool
     expected: bool
@@ -58,7 +58,8 @@ def report(predictions: Sequence[Prediction], *, title: str, data: str) -> Label
         title=title,
         data=data,
         halves=tuple(
-            _rate(half, [one for one in predictions if one.half is half]) for half in Half
+            _rate(half, [one for one in predictions if one.half is half])
+            for half in CalibrationSplit
         ),
         files=tuple(_rates_of_files(predictions)),
         sorts=tuple(
@@ -67,7 +68,7 @@ def report(predictions: Sequence[Prediction], *, title: str, data: str) -> Label
         failures=tuple(
             one
             for one in predictions
-            if one.half is Half.CALIBRATE and one.predicted is not one.expected
+            if one.half is CalibrationSplit.CALIBRATE and one.predicted is not one.expected
         ),
     )
 
@@ -91,7 +92,7 @@ def show_labelled(report: LabelledReport) -> None:
 
 def _rates_of_files(predictions: Sequence[Prediction]) -> Iterator[Rate]:
     for file in dict.fromkeys(one.file for one in predictions if one.file):
-        for half in Half:
+        for half in CalibrationSplit:
             rows = [one for one in predictions if one.file == file and one.half is half]
             yield _rate(f"{file} {half}", rows)
 

@@ -1,6 +1,5 @@
 """`brain eval self` and `brain eval history`: how well this store is searched, now and before."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -15,10 +14,9 @@ from rich.text import Text
 from commonbrain.cli.context import State
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain_evals.output import print_json, print_report, write_text
 from commonbrain_evals.retrieval.plots import over_time
 from commonbrain_evals.self_evaluation import Evaluate, SpaceComparison
 from commonbrain_evals.self_evaluation_figures import FigureChange, compare_figures, compare_setups
@@ -50,7 +48,7 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
         before = evaluate.history(limit=1)
         done = evaluate(questions=questions, seed=seed, on_progress=move)
     if as_json:
-        typer.echo(escaped(json.dumps(_plain_name(done), ensure_ascii=False)))
+        print_json(_plain_name(done))
         return
     shown = (
         [_render_evaluation(done), *_describe_changes(before[0], done)]
@@ -74,10 +72,9 @@ def run_comparison(
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
         evaluate = Evaluate(brain.services, brain.caller)
         done = evaluate.compare(embedder, questions=questions, seed=seed, on_progress=move)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
-    else:
-        Console().print(Sanitized(_render_comparison(done)))
+    print_report(
+        done, lambda one: Console().print(Sanitized(_render_comparison(one))), as_json=as_json
+    )
 
 
 def _render_comparison(done: SpaceComparison) -> RenderableType:
@@ -116,9 +113,9 @@ def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -
     with state.open() as brain:
         results = Evaluate(brain.services, brain.caller).history(name)[::-1]
     if plot is not None:
-        _write(plot, over_time(results, _COLUMNS))
+        write_text(plot, over_time(results, _COLUMNS))
     if as_json:
-        typer.echo(escaped(json.dumps({"evaluations": [_plain_name(one) for one in results]})))
+        print_json({"evaluations": [_plain_name(one) for one in results]})
     elif results:
         Console().print(
             Sanitized(
@@ -212,10 +209,3 @@ def _render_sparklines(results: Sequence[Evaluation]) -> Iterator[RenderableType
             means = [one.figures[name].mean for one in results if name in one.figures]
             bars = "".join(_SPARK_CHARS[round(mean * (len(_SPARK_CHARS) - 1))] for mean in means)
             yield Text(f"{name:>12} {bars}" if bars else "")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from commonbrain.retrieval.calibration import split_of
 from commonbrain.text.preferences import Guidance, guidance_in
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
-from commonbrain_evals.rows import half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _DATA: Final = (
     "preferences.jsonl: {rows} sentences written for it, {negatives} of them neither an instruction"
@@ -46,7 +47,7 @@ def _prediction(sentence: LabelledSentence) -> Prediction:
     is_positive = sentence.label != NEITHER
     return Prediction(
         sort=sentence.sort,
-        half=half_of(sentence.text),
+        half=split_of(sentence.text),
         text=sentence.text,
         predicted=Guidance(sentence.label) in guidance if is_positive else bool(guidance),
         expected=is_positive,

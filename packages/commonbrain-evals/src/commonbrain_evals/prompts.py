@@ -22,9 +22,10 @@ from commonbrain.embeddings.interface import Embedder
 from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HOOK_PROMPT_TOKENS, QUERY_CHARS_MAX, RECALL_ITEMS_DEFAULT
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain_evals.rows import Half, half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _FILE: Final = "prompts.jsonl"
 _DATA: Final = (
@@ -57,7 +58,7 @@ class LabelledPrompt:
     """A prompt as a person types it or a client sends it."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     text: str
     memory: int | None
     """The place of the memory that bears upon it; None if none does."""
@@ -79,7 +80,7 @@ class PromptResult:
     """What was shown with one prompt."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     prompt: str
     memory: str | None
     """The text that bears upon it."""
@@ -114,10 +115,10 @@ def read_prompts() -> tuple[Sequence[StoredText], Sequence[LabelledPrompt]]:
         if "prompt" in row:
             text = row["prompt"]
             prompts.append(
-                LabelledPrompt(sort=row["sort"], half=half_of(text), text=text, memory=None)
+                LabelledPrompt(sort=row["sort"], half=split_of(text), text=text, memory=None)
             )
             continue
-        half, place = half_of(row["memory"]), len(stored)
+        half, place = split_of(row["memory"]), len(stored)
         stored.append(StoredText(kind=row["kind"], text=row["memory"]))
         prompts += [
             LabelledPrompt(sort=one["sort"], half=half, text=one["text"], memory=place)
@@ -203,7 +204,7 @@ def _figures(rows: Sequence[PromptResult]) -> Iterator[Mapping[str, object]]:
         ("related", lambda row: row.memory is not None),
         ("unrelated", lambda row: row.memory is None),
     )
-    for half in Half:
+    for half in CalibrationSplit:
         for name, belongs in groups:
             here = [row for row in rows if row.half is half and belongs(row)]
             yield _figure(half, f"all {name}", rows=here)
@@ -211,7 +212,9 @@ def _figures(rows: Sequence[PromptResult]) -> Iterator[Mapping[str, object]]:
                 yield _figure(half, sort, rows=[row for row in here if row.sort == sort])
 
 
-def _figure(half: Half, sort: str, *, rows: Sequence[PromptResult]) -> Mapping[str, object]:
+def _figure(
+    half: CalibrationSplit, sort: str, *, rows: Sequence[PromptResult]
+) -> Mapping[str, object]:
     related = [row for row in rows if row.memory is not None]
     shown = sum(len(row.shown) for row in related)
     hits = sum(row.is_right for row in related)
@@ -244,7 +247,7 @@ def show_prompts(report: PromptReport) -> None:
             table.add_row(*(_cell(figure[name]) for name in ("half", "sort", "prompts", *names)))
         console.print(table)
     for row in report.rows:
-        if row.half is Half.CALIBRATE and not row.is_right:
+        if row.half is CalibrationSplit.CALIBRATE and not row.is_right:
             shown = " / ".join(row.shown) or "nothing"
             console.print(f"{row.sort}: {row.prompt!r}, shown: {shown}", markup=False)
     console.print(report.data, markup=False, style="dim")

@@ -25,10 +25,11 @@ from commonbrain.jobs.worker import Worker
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate
-from commonbrain_evals.rows import Half, half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _FILE: Final = "days.jsonl"
 _DATA: Final = (
@@ -77,7 +78,7 @@ class Day:
     """The events of a day in their order, with the questions on it."""
 
     date: datetime
-    half: Half
+    half: CalibrationSplit
     events: tuple[Event, ...]
     questions: tuple[Question, ...]
 
@@ -86,7 +87,7 @@ class Day:
 class QuestionResult:
     """The share of its answers that each way of showing the day has, by way and budget."""
 
-    half: Half
+    half: CalibrationSplit
     sort: str
     question: str
     shown: Mapping[str, float]
@@ -96,7 +97,7 @@ class QuestionResult:
 class FactsResult:
     """The facts that were proposed in one half, and which of them the data marks as such."""
 
-    half: Half
+    half: CalibrationSplit
     proposed: int
     right: int
     marked: int
@@ -139,7 +140,7 @@ def _day(row: Mapping[str, Any]) -> Day:
     ]
     return Day(
         date=date,
-        half=half_of(events[0].text),
+        half=split_of(events[0].text),
         events=events,
         questions=(*single, *_on_whole_day(single, day=f"{date:%-d %B %Y}")),
     )
@@ -157,7 +158,7 @@ def evaluate(
 ) -> ReflectionReport:
     """Live through the days of each half that there is in a store of its own, then ask."""
     tally = _Tally()
-    for number, half in enumerate(Half):
+    for number, half in enumerate(CalibrationSplit):
         own = [day for day in days if day.half is half]
         if not own:
             continue
@@ -166,9 +167,9 @@ def evaluate(
             _lived(own, Path(folder) / "on.db", embedder=embedder, reflects=True) as on,
             _lived(own, Path(folder) / "off.db", embedder=embedder, reflects=False) as off,
         ):
-            on_progress((number + 0.5) / len(Half))
+            on_progress((number + 0.5) / len(CalibrationSplit))
             _ask_all(on, own, off=off, tally=tally)
-        on_progress((number + 1) / len(Half))
+        on_progress((number + 1) / len(CalibrationSplit))
     return ReflectionReport(
         data=_DATA.format(
             days=len(days),
@@ -288,7 +289,7 @@ def _share(question: Question, lines: Sequence[str]) -> float:
     return sum(answered) / len(answered)
 
 
-def _facts(brain: Brain, events: Sequence[Event], *, half: Half) -> FactsResult:
+def _facts(brain: Brain, events: Sequence[Event], *, half: CalibrationSplit) -> FactsResult:
     ids = [one.memory.id for one in brain.review("proposals", limit=100).proposals]
     proposed = [brain.get(id_) for id_ in ids]
     facts = [event.text for event in events if event.is_fact]
@@ -345,7 +346,7 @@ def show_reflection(report: ReflectionReport) -> None:
             f"{one.half}: {one.proposed} facts proposed, {one.right} of them right,"
             f" {one.marked} marked"
         )
-        if one.half is Half.CALIBRATE:
+        if one.half is CalibrationSplit.CALIBRATE:
             for text in one.wrong:
                 console.print(f"not a fact: {text}", markup=False)
     console.print(report.data, markup=False, style="dim")

@@ -1,13 +1,9 @@
-"""Labelled rows that ship with the package, and the half that each belongs to."""
+"""Labelled rows that ship with the package."""
 
 import json
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
-
-from commonbrain.retrieval.calibration import Half, half_of
-
-__all__ = ["Half", "half_of", "read_rows"]
 
 
 def read_rows(name: str) -> list[Mapping[str, Any]]:

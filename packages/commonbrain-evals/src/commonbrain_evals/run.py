@@ -1,6 +1,5 @@
 """What `brain eval` runs: a bar on stderr while it does, its report when it is done."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,25 +9,23 @@ import typer
 
 from commonbrain.cli.terminal import progress_bar
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain_evals import fading, kinds, month, truth
-from commonbrain_evals.curves import curves
+from commonbrain_evals.duplicates import draw_curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
+from commonbrain_evals.output import print_json, print_report, write_text
 from commonbrain_evals.retrieval import refusals, statebench
 from commonbrain_evals.retrieval.comparison import compare
 from commonbrain_evals.retrieval.datasets import DATASETS
-from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate
+from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate, show_reflected
 from commonbrain_evals.retrieval.html_report import page
-from commonbrain_evals.retrieval.learning import LearnRequest, learn
-from commonbrain_evals.retrieval.learnt import show_learning
+from commonbrain_evals.retrieval.learning import LearnRequest, learn, show_learning
 from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.parts import Differences, differences_of, judge
 from commonbrain_evals.retrieval.record import Run, default_path, read, read_as, write
 from commonbrain_evals.retrieval.runs import EvalRequest, check_parts, run
-from commonbrain_evals.retrieval.showing_reflection import show_reflected
 from commonbrain_evals.retrieval.tables import show_comparison, show_parts, show_run
 
 
@@ -43,11 +40,8 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
     with progress_bar("evaluating", is_shown=not as_json) as move:
         report = evaluation.run(move)
     if plot is not None:
-        _write(plot, curves(report))
-    if as_json:
-        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
-    else:
-        evaluation.show(report)
+        write_text(plot, draw_curves(report))
+    print_report(report, evaluation.show, as_json=as_json)
 
 
 def fit_kinds(path: Path) -> None:
@@ -71,10 +65,7 @@ def run_truth(without: tuple[str, ...], *, as_json: bool) -> None:
     embedder = make_embedder(load_settings())
     with progress_bar("evaluating", is_shown=not as_json) as move:
         report = truth.evaluate(truth.read_cases(), embedder, without=without, on_progress=move)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
-    else:
-        truth.show_truth(report)
+    print_report(report, truth.show_truth, as_json=as_json)
 
 
 def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:
@@ -93,8 +84,7 @@ def run_month(data: Path | None, *, conversations: int | None, as_json: bool) ->
                 data, settings=load_settings(), conversations=conversations, on_progress=move
             )
     if as_json:
-        reports = {"month": asdict(report_of_month), "aged": lines and asdict(lines)}
-        typer.echo(json.dumps(reports, ensure_ascii=False))
+        print_json({"month": asdict(report_of_month), "aged": lines and asdict(lines)})
         return
     for line in (
         *month.render_month(report_of_month),
@@ -125,11 +115,9 @@ def run_on_data(options: RunOptions) -> None:
         done = evaluation.run(run_request, settings=load_settings(), on_progress=move)
     path = options.out or default_path(options.dataset, started_at=evaluation.started_at(done))
     write(done, path)
-    if options.as_json:
-        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
-        return
-    evaluation.show(done)
-    typer.echo(f"The record is {path}")
+    print_report(done, evaluation.show, as_json=options.as_json)
+    if not options.as_json:
+        typer.echo(f"The record is {path}")
 
 
 def _shipped(name: str) -> Path:
@@ -178,11 +166,9 @@ def run_refusals(path: Path, *, conversations: int | None, out: Path | None, as_
         )
     record = out or default_path("refusals", started_at=report.started_at)
     write(report, record)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
-        return
-    refusals.show_refusals(report)
-    typer.echo(f"The record is {record}")
+    print_report(report, refusals.show_refusals, as_json=as_json)
+    if not as_json:
+        typer.echo(f"The record is {record}")
 
 
 def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:
@@ -195,10 +181,7 @@ def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: b
     run_request = LearnRequest(dataset=data[0], path=data[1], seed=seed, noise=noise)
     with progress_bar(f"learning from {data[0]}", is_shown=not as_json) as move:
         done = learn(run_request, settings=load_settings(), on_progress=move)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
-    else:
-        show_learning(done)
+    print_report(done, show_learning, as_json=as_json)
 
 
 def run_reflection(
@@ -221,10 +204,7 @@ def run_reflection(
     )
     with progress_bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
         report = evaluate(request, settings=load_settings(), on_progress=move)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
-    else:
-        show_reflected(report)
+    print_report(report, show_reflected, as_json=as_json)
 
 
 def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:
@@ -235,10 +215,7 @@ def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> No
 
     """
     comparison = compare(read(before), read(after), system=system)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(comparison), ensure_ascii=False)))
-    else:
-        show_comparison(comparison)
+    print_report(comparison, show_comparison, as_json=as_json)
 
 
 def show_misses(record: Path, path: Path, *, count: int) -> None:
@@ -286,12 +263,5 @@ def report_runs(records: Sequence[Path], *, out: Path) -> None:
         InvalidInputError: one cannot be read, or the report cannot be written.
 
     """
-    _write(out, page([read(path) for path in records]))
+    write_text(out, page([read(path) for path in records]))
     typer.echo(f"The report is {out}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, cast
 
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.text.redaction import redacted
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
-from commonbrain_evals.rows import Half, half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _FILE: Final = "secrets.jsonl"
 _OTHERS: Final = (
@@ -37,7 +38,7 @@ def evaluate() -> LabelledReport:
         predictions.append(
             Prediction(
                 sort=f"{row['sort']} {row['language']}",
-                half=Half(row["half"]),
+                half=CalibrationSplit(row["half"]),
                 text=text,
                 predicted=refused is not None,
                 expected=secret is not None,
@@ -62,7 +63,7 @@ def evaluate() -> LabelledReport:
     secrets = sum("secret" in row for row in rows)
     counts = {"secrets": secrets, "harmless": len(rows) - secrets, "others": len(others)}
     result = report(predictions, title="Secrets", data=_DATA.format(**counts, left=left))
-    shown = tuple(one for one in result.failures if one.half is Half.CALIBRATE)
+    shown = tuple(one for one in result.failures if one.half is CalibrationSplit.CALIBRATE)
     return replace(result, failures=shown)
 
 
@@ -70,11 +71,11 @@ def _refused_sort(screen: PatternSecretScanner, text: str) -> str | None:
     return next((one.sort for one in screen.find(text) if one.is_certain), None)
 
 
-def _other_texts() -> Iterator[tuple[Half, str]]:
+def _other_texts() -> Iterator[tuple[CalibrationSplit, str]]:
     for file in _OTHERS:
         for row in read_rows(file):
             for text in _texts(row):
-                yield Half(row["half"]) if "half" in row else half_of(text), text
+                yield CalibrationSplit(row["half"]) if "half" in row else split_of(text), text
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -20,9 +20,10 @@ from rich.table import Table
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.recall_result import Item, ResultStatus
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain_evals.rows import Half, half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _NOTES: Final = "timeline_notes.jsonl"
 _QUESTIONS: Final = "timeline.jsonl"
@@ -54,7 +55,7 @@ class Question:
     """A question and what answers it."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     text: str
     options: Mapping[str, Any]
     """Options of recall: filters, `as_of`, `order`."""
@@ -71,7 +72,7 @@ class QuestionResult:
     """The items of one question, and whether they are right."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     question: str
     is_right: bool
     items: tuple[str, ...]
@@ -108,7 +109,7 @@ def read_questions() -> Sequence[Question]:
     return [
         Question(
             sort=row["sort"],
-            half=half_of(row["text"]),
+            half=split_of(row["text"]),
             text=row["text"],
             options=row.get("options", {}),
             period=(_utc(row["since"]), _utc(row["until"])) if "since" in row else None,
@@ -181,7 +182,7 @@ def _is_of(item: Item, note: Note) -> bool:
 
 
 def _figures(rows: Sequence[QuestionResult]) -> Iterator[Mapping[str, object]]:
-    for half in Half:
+    for half in CalibrationSplit:
         for sort in dict.fromkeys(row.sort for row in rows):
             right = [row.is_right for row in rows if row.half is half and row.sort == sort]
             if right:
@@ -198,7 +199,7 @@ def show_timeline(report: TimelineReport) -> None:
     console = Console(highlight=False)
     console.print(table)
     for row in report.rows:
-        if row.half is Half.CALIBRATE and not row.is_right:
+        if row.half is CalibrationSplit.CALIBRATE and not row.is_right:
             first = " / ".join(row.items[:3]) or "nothing"
             console.print(f"{row.sort}: {row.question} [{first}]", markup=False)
     console.print(report.data, markup=False, style="dim")

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from commonbrain.model.revision import BeliefPeriod
+from commonbrain.retrieval.calibration import split_of
 from commonbrain.text.time_expressions.calendar import DAY, EARLIEST
 from commonbrain.text.time_expressions.mentions import mentions_in
 from commonbrain.text.time_expressions.parser import parse_time_range
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
-from commonbrain_evals.rows import half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _DATA: Final = (
     "times.jsonl: {rows} questions and statements written for it, each with its time; {negatives}"
@@ -86,7 +87,7 @@ def _read_span(question: Question) -> BeliefPeriod | None:
 def _prediction(
     question: Question, *, predicted: bool, expected: bool, result: str = ""
 ) -> Prediction:
-    half = half_of(question.text)
+    half = split_of(question.text)
     return Prediction(
         sort=question.sort,
         half=half,

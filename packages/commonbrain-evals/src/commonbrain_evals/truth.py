@@ -21,11 +21,12 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import EARLIER, Item
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain_evals.rows import Half, half_of, read_rows
+from commonbrain_evals.rows import read_rows
 
 _FILES: Final = ("truth.jsonl", "holding.jsonl")
 _DATA: Final = (
@@ -59,7 +60,7 @@ class Case:
     """Texts with the time at which each is remembered, and what is asked."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     texts: tuple[str, ...]
     times: tuple[timedelta, ...]
     session: str | None
@@ -75,7 +76,7 @@ class CaseResult:
     """What happened to one case."""
 
     sort: str
-    half: Half
+    half: CalibrationSplit
     question: str | None
     texts: tuple[str, ...]
     is_right: bool | None
@@ -111,7 +112,7 @@ def read_cases() -> Sequence[Case]:
 def _case_holding(row: Mapping[str, Any]) -> Case:
     return Case(
         sort=row["type"],
-        half=Half(row["half"]),
+        half=CalibrationSplit(row["half"]),
         texts=tuple(row["texts"]),
         times=tuple(timedelta(days=_DAYS_BETWEEN * n) for n in range(len(row["texts"]))),
         session=None,
@@ -125,7 +126,7 @@ def _case(row: Mapping[str, Any]) -> Case:
     entries = row["entries"]
     return Case(
         sort=row["type"],
-        half=half_of(entries[0]["text"]),
+        half=split_of(entries[0]["text"]),
         texts=tuple(one["text"] for one in entries),
         times=tuple(timedelta(days=one["day"], minutes=one.get("minute", 0)) for one in entries),
         session=entries[0].get("session"),
@@ -143,13 +144,13 @@ def evaluate(
 ) -> TruthReport:
     """Live through the cases of each half in one store, then ask, `without` parts of recall."""
     rows: list[CaseResult] = []
-    for number, half in enumerate(Half):
+    for number, half in enumerate(CalibrationSplit):
         own = [case for case in cases if case.half is half]
         with tempfile.TemporaryDirectory() as folder:
             clock = FakeClock()
             with a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as brain:
                 rows += _Life(brain, clock, own, without=without).results()
-        on_progress((number + 1) / len(Half))
+        on_progress((number + 1) / len(CalibrationSplit))
     content = b"".join(files("commonbrain_evals").joinpath(one).read_bytes() for one in _FILES)
     return TruthReport(
         data=_DATA.format(rows=len(cases)),
@@ -247,7 +248,7 @@ def is_marked(item: Item) -> bool:
 
 
 def _figures(rows: Sequence[CaseResult]) -> Iterator[Mapping[str, object]]:
-    for half in Half:
+    for half in CalibrationSplit:
         here = [row for row in rows if row.half is half]
         groups = {
             "all changes": [row for row in here if row.sort in CHANGES],
@@ -285,7 +286,7 @@ def show_truth(report: TruthReport) -> None:
     console = Console()
     console.print(table)
     for row in report.rows:
-        if row.half is Half.CALIBRATE and row.is_right is False:
+        if row.half is CalibrationSplit.CALIBRATE and row.is_right is False:
             console.print(f"{row.sort}: {row.question} / {' / '.join(row.texts)}", markup=False)
     console.print(report.data, markup=False, style="dim")
 

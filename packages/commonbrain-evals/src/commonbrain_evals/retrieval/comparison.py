@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.intervals import Figure, figure
+from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
 from commonbrain_evals.retrieval.record import ALL, Run
 
 
@@ -18,7 +18,7 @@ class Difference:
     metric: str
     before: float
     after: float
-    difference: Figure
+    difference: Estimate
     is_beyond_noise: bool
     """Whether the 95% interval of the difference leaves out 0."""
 
@@ -91,7 +91,7 @@ class _Pairs:
         one, other = (_by_id(run, self.system)[metric] for run in (self.before, self.after))
         before = np.array([one[id_] for id_ in ids], dtype=np.float64)
         after = np.array([other[id_] for id_ in ids], dtype=np.float64)
-        change = figure(list(after - before), seed=self.before.setup.seed)
+        change = estimate_mean(list(after - before), seed=self.before.setup.seed)
         return Difference(
             category=category,
             metric=metric,

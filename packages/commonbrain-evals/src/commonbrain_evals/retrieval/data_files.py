@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +37,25 @@ def files_in(path: Path, pattern: str, *, expects: str) -> Sequence[Path]:
     if not files_found:
         raise InvalidInputError(f"There is no {pattern} at {path}.", hint=f"Give {expects}")
     return files_found
+
+
+def named_files_in(path: Path, names: Sequence[str], *, expects: str) -> Sequence[Path]:
+    """Return the files of these names in a folder, in that order.
+
+    Raises:
+        InvalidInputError: one is missing.
+
+    """
+    paths = [path / name for name in names]
+    missing = [one.name for one in paths if not one.is_file()]
+    if missing:
+        raise InvalidInputError(f"{path} has no {', '.join(missing)}.", hint=f"Give {expects}")
+    return paths
+
+
+def as_utc(time: datetime) -> datetime:
+    """Read a time without a zone as UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def validate_as(shape: type[Shape], value: object, *, where: str) -> Shape:

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.jobs.worker import Worker
@@ -35,8 +39,7 @@ from commonbrain_evals.reflection import BUDGETS
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.intervals import Figure, figure
+from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
 from commonbrain_evals.retrieval.sample import choose
 
 _FIRST: Final = 10
@@ -66,15 +69,15 @@ class Report:
     candidates: int
     tokens_of_sources: int
     tokens_of_episodes: int
-    covered: Figure
+    covered: Estimate
     """Questions all of whose evidence is among the sources of episodes."""
-    kept: Mapping[str, Figure]
+    kept: Mapping[str, Estimate]
     """The share of the words of the evidence that the text keeps, by how it was chosen."""
-    whole: Mapping[str, Figure]
+    whole: Mapping[str, Estimate]
     """The share of the evidence of which the sentence nearest to the question stands in it."""
-    gained: Mapping[str, Figure]
+    gained: Mapping[str, Estimate]
     """What episodes keep more than each plain choice, question by question."""
-    recalled: Mapping[str, Figure]
+    recalled: Mapping[str, Estimate]
     """Before and after, and what changed, by what is counted."""
 
 
@@ -94,14 +97,14 @@ class _Tally:
         """Note what one question came to."""
         self.rows.setdefault(name, []).append(value)
 
-    def figure(self, name: str, *, seed: int) -> Figure:
+    def estimate(self, name: str, *, seed: int) -> Estimate:
         """Give the mean of what all questions came to."""
-        return figure(self.rows[name], seed=seed)
+        return estimate_mean(self.rows[name], seed=seed)
 
-    def change(self, name: str, *, since: str, seed: int) -> Figure:
+    def change(self, name: str, *, since: str, seed: int) -> Estimate:
         """Give by how much questions came to more."""
         pairs = zip(self.rows[name], self.rows[since], strict=True)
-        return figure([one - other for one, other in pairs], seed=seed)
+        return estimate_mean([one - other for one, other in pairs], seed=seed)
 
 
 def evaluate(
@@ -120,7 +123,6 @@ def evaluate(
             f"There is no data set {request.dataset[:40]!r}.",
             hint=f"Choose of {', '.join(DATASETS)}.",
         )
-    needed("scipy.stats")
     files = dataset.files(request.path)
     sample = choose(
         {corpus.name: corpus.questions for corpus in dataset.read(files)},
@@ -310,10 +312,10 @@ def _sources(
 def _report(tally: _Tally, *, seed: int) -> Report:
     plain = ("chance", "first sentences")
     counted = [name.removeprefix("before, ") for name in tally.rows if name.startswith("before, ")]
-    recalled: dict[str, Figure] = {}
+    recalled: dict[str, Estimate] = {}
     for name in counted:
-        recalled[f"before, {name}"] = tally.figure(f"before, {name}", seed=seed)
-        recalled[f"after, {name}"] = tally.figure(f"after, {name}", seed=seed)
+        recalled[f"before, {name}"] = tally.estimate(f"before, {name}", seed=seed)
+        recalled[f"after, {name}"] = tally.estimate(f"after, {name}", seed=seed)
         recalled[f"change, {name}"] = tally.change(
             f"after, {name}", since=f"before, {name}", seed=seed
         )
@@ -325,9 +327,38 @@ def _report(tally: _Tally, *, seed: int) -> Report:
         candidates=tally.candidates,
         tokens_of_sources=tally.of_sources,
         tokens_of_episodes=tally.of_episodes,
-        covered=tally.figure("covered", seed=seed),
-        kept={name: tally.figure(name, seed=seed) for name in ("episodes", *plain)},
-        whole={name: tally.figure(f"{name}, whole", seed=seed) for name in ("episodes", *plain)},
+        covered=tally.estimate("covered", seed=seed),
+        kept={name: tally.estimate(name, seed=seed) for name in ("episodes", *plain)},
+        whole={name: tally.estimate(f"{name}, whole", seed=seed) for name in ("episodes", *plain)},
         gained={name: tally.change("episodes", since=name, seed=seed) for name in plain},
         recalled=recalled,
     )
+
+
+def show_reflected(report: Report) -> None:
+    """Print a report."""
+    console = Console(highlight=False)
+    fraction = report.tokens_of_episodes / max(report.tokens_of_sources, 1)
+    console.print(
+        f"{report.corpora} stores, {report.memories:,} memories, {report.questions:,} questions: "
+        f"{report.episodes:,} episodes that take {fraction:.0%} of the tokens of their sources, "
+        f"{report.candidates:,} proposals",
+        markup=False,
+    )
+    table = Table(box=box.SIMPLE)
+    for name in ("what", "mean", "95%"):
+        table.add_column(name)
+    rows = [
+        ("all evidence is among the sources of episodes", report.covered),
+        *((f"words of the evidence kept: {name}", one) for name, one in report.kept.items()),
+        *((f"answering sentences kept: {name}", one) for name, one in report.whole.items()),
+        *((f"words kept more than by {name}", one) for name, one in report.gained.items()),
+        *report.recalled.items(),
+    ]
+    for name, one in rows:
+        table.add_row(name, *_format_figure(one))
+    console.print(table)
+
+
+def _format_figure(one: Estimate) -> tuple[str, str]:
+    return f"{one.mean:.1%}", f"{one.low:.1%} to {one.high:.1%}"

@@ -6,12 +6,11 @@ by the differences of the same questions, which leaves out how hard the question
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from commonbrain_evals.retrieval.extra import needed
 
 _RESAMPLES: Final = 2000
 """Enough for the ends of a 95% interval to stand still in the second digit (Efron 1993)."""
@@ -23,7 +22,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Estimate:
     """A mean over questions, with the ends of its 95% interval."""
 
     mean: float
@@ -36,13 +35,13 @@ class Figure:
         return self.low > 0 or self.high < 0
 
 
-def figures(values: Values, *, seed: int) -> list[Figure]:
+def estimate_means(values: Values, *, seed: int) -> list[Estimate]:
     """Give the mean and the interval of every row."""
     means = values.mean(axis=1)
     if values.shape[1] < 2:  # noqa: PLR2004 one question has no spread
         ends = means, means
     else:
-        stats: Any = needed("scipy.stats")
+        stats: Any = import_module("scipy.stats")
         figures_list = stats.bootstrap(
             (values,),
             np.mean,
@@ -54,11 +53,11 @@ def figures(values: Values, *, seed: int) -> list[Figure]:
         ).confidence_interval
         ends = figures_list.low, figures_list.high
     return [
-        Figure(mean=round(float(mean), 5), low=round(float(low), 5), high=round(float(high), 5))
+        Estimate(mean=round(float(mean), 5), low=round(float(low), 5), high=round(float(high), 5))
         for mean, low, high in zip(means, *ends, strict=True)
     ]
 
 
-def figure(values: Sequence[float], *, seed: int) -> Figure:
+def estimate_mean(values: Sequence[float], *, seed: int) -> Estimate:
     """Give the mean and the interval of one row."""
-    return figures(np.array([values], dtype=np.float64), seed=seed)[0]
+    return estimate_means(np.array([values], dtype=np.float64), seed=seed)[0]

@@ -17,11 +17,14 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Final, cast
 
+from rich.console import Console
+
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.jobs.worker import Worker
 from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
 from commonbrain.model.model_card import RERANK
 from commonbrain.model.scope import Caller
@@ -35,10 +38,10 @@ from commonbrain_evals.retrieval.comparison import Comparison, Difference
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.eval_store import FrozenClock
-from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.intervals import figure
+from commonbrain_evals.retrieval.intervals import estimate_mean
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain_evals.retrieval.record import ALL
+from commonbrain_evals.retrieval.tables import show_comparison
 
 _KIND: Final = "train_reranker"
 _AGENT: Final = "evaluation"
@@ -62,7 +65,7 @@ class LearnRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Half:
+class TrainedHalf:
     """What was learnt of one half."""
 
     conversations: tuple[str, ...]
@@ -84,7 +87,7 @@ class Learning:
     seed: int
     noise: float
     memories: int
-    halves: tuple[Half, ...]
+    halves: tuple[TrainedHalf, ...]
     comparison: Comparison
 
 
@@ -108,10 +111,8 @@ def learn(
             only, or a library of an extra is missing.
 
     """
-    for library in ("pytrec_eval", "scipy.stats"):
-        needed(library)
     corpora = _read(request)
-    rankings, halves = _Rankings(), list[Half]()
+    rankings, halves = _Rankings(), list[TrainedHalf]()
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
         full = Path(folder) / "full.db"
         memories = _fill(full, corpora, settings=settings, seed=request.seed)
@@ -189,7 +190,7 @@ def _half(
     other_half: Sequence[Corpus],
     request: LearnRequest,
     rankings: _Rankings,
-) -> Half:
+) -> TrainedHalf:
     """Let agents use one half, train, and ask the other half."""
     recalls, marks, last = _simulate_use(services, half, request=request)
     brain = Brain(replace(services, clock=last), Caller(agent=_AGENT))
@@ -210,7 +211,7 @@ def _half(
         importances = cast("Mapping[str, float]", training_summary["importances"])
     for corpus in other_half:
         _rank_both_ways(brain, corpus, rankings=rankings, is_served=bool(importances))
-    return Half(
+    return TrainedHalf(
         conversations=tuple(corpus.name for corpus in half),
         recalls=recalls,
         marks=marks,
@@ -326,7 +327,7 @@ def _compare_rankings(rankings: _Rankings, *, seed: int) -> Comparison:
 def _difference(
     of: tuple[str, str], *, before: Sequence[float], after: Sequence[float], seed: int
 ) -> Difference:
-    change = figure([two - one for one, two in zip(before, after, strict=True)], seed=seed)
+    change = estimate_mean([two - one for one, two in zip(before, after, strict=True)], seed=seed)
     return Difference(
         category=of[0],
         metric=of[1],
@@ -335,3 +336,47 @@ def _difference(
         difference=change,
         is_beyond_noise=change.is_beyond_noise,
     )
+
+
+_DECISIVE: Final = "nDCG@10"
+_HEADINGS: Final = 6
+"""Features that are named, those that tell most."""
+
+
+def show_learning(learning: Learning) -> None:
+    """Print what learning changed."""
+    console = Console(highlight=False)
+    for line in learning_lines(learning):
+        console.print(inert_line(line), markup=False)
+    show_comparison(learning.comparison)
+    console.print(unimproved_categories(learning), markup=False)
+
+
+def learning_lines(learning: Learning) -> Iterator[str]:
+    """Say what was learnt from."""
+    yield (
+        f"{learning.dataset}: {learning.memories} memories in one store, seed {learning.seed}, "
+        f"{learning.noise:.0%} of the marks misplaced"
+    )
+    for number, half in enumerate(learning.halves, 1):
+        yield from _of_half(number, half)
+
+
+def _of_half(number: int, half: TrainedHalf) -> Iterator[str]:
+    half_text = ", ".join(f"{name} {value}" for name, value in half.job.items())
+    count = len(half.conversations)
+    yield f"half {number}: {count} conversations, {half.recalls} recalls, {half.marks} marks"
+    yield f"  the job: {half_text}"
+    if half.importances:
+        best = list(half.importances.items())[:_HEADINGS]
+        yield "  it goes by " + ", ".join(f"{name} {importance:.0%}" for name, importance in best)
+        yield f"  recalls of the other half that fixed weights ordered: {half.fallback_count}"
+    else:
+        yield "  nothing serves: the other half is asked with fixed weights both times"
+
+
+def unimproved_categories(learning: Learning) -> str:
+    """Name the categories in which it did not help beyond noise."""
+    rows = [row for row in learning.comparison.rows if row.metric == _DECISIVE]
+    names = [row.category for row in rows if row.category != ALL and row.difference.low <= 0]
+    return f"No help beyond noise ({_DECISIVE}): {', '.join(names) or 'nowhere'}"

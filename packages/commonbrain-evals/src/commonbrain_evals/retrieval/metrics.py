@@ -6,9 +6,8 @@ trec_eval measures per question; the means are taken over the questions that hav
 """
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
-
-from commonbrain_evals.retrieval.extra import needed
 
 DEPTH: Final = 20
 """How far a ranking is looked at; the reciprocal rank of what comes later is 0."""
@@ -31,7 +30,7 @@ Rankings = Mapping[str, Sequence[str]]
 
 def measure(gold: Gold, rankings: Rankings) -> dict[str, dict[str, float]]:
     """Give every metric of every question; one without a ranking found nothing."""
-    trec = needed("pytrec_eval")
+    trec = import_module("pytrec_eval")
     cuts = ",".join(map(str, CUTS))
     measure_names = {"ndcg_cut.10", "recip_rank", f"recall.{cuts}", f"success.{cuts}"}
     judge: Any = trec.RelevanceEvaluator(

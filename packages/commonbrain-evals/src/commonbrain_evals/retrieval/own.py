@@ -7,7 +7,7 @@ no answer. One store for all.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain_evals.retrieval.conversations import ended
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.data_files import read_json_lines
+from commonbrain_evals.retrieval.data_files import as_utc, named_files_in, read_json_lines
 from commonbrain_evals.retrieval.recipes import TALKS
 
 _EXPECTS: Final = "a folder with memories.jsonl and questions.jsonl."
@@ -43,11 +43,7 @@ class _OwnQuestion:
 
 
 def _files(path: Path) -> Sequence[Path]:
-    data_files = [path / name for name in _FILES]
-    missing = [one.name for one in data_files if not one.is_file()]
-    if missing:
-        raise InvalidInputError(f"{path} has no {', '.join(missing)}.", hint=f"Give {_EXPECTS}")
-    return data_files
+    return named_files_in(path, _FILES, expects=_EXPECTS)
 
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
@@ -61,7 +57,7 @@ def _read(files: Sequence[Path]) -> Iterator[Corpus]:
             _question(one, memory_ids=memory_ids, file=own_question.name)
             for one in read_json_lines(_OwnQuestion, own_question)
         ),
-        ends_at=ended(_utc(one.at) for one in own_memory) + timedelta(days=1),
+        ends_at=ended(one.at and as_utc(one.at) for one in own_memory) + timedelta(days=1),
     )
 
 
@@ -71,7 +67,7 @@ def _draft(own_memory: _OwnMemory) -> Draft:
         kind=own_memory.kind,
         body=own_memory.text,
         source_ref=own_memory.id,
-        occurred_at=_utc(own_memory.at),
+        occurred_at=own_memory.at and as_utc(own_memory.at),
         tags=own_memory.tags,
         people=(own_memory.by,) if own_memory.by and not is_message else (),
         thread=ThreadRef(key=own_memory.thread, subject=own_memory.thread)
@@ -94,11 +90,6 @@ def _question(own_question: _OwnQuestion, *, memory_ids: set[str], file: str) ->
         gold=dict.fromkeys(own_question.gold, 1),
         is_answerable=bool(own_question.gold),
     )
-
-
-def _utc(time: datetime | None) -> datetime | None:
-    """Read a time without a zone as UTC."""
-    return time and (time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
 OWN: Final = DataSet(expects=_EXPECTS, files=_files, read=_read, recipes=TALKS)

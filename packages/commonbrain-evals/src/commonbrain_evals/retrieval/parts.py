@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.intervals import Figure, figure
+from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
 from commonbrain_evals.retrieval.record import ALL, Run
 
 PRIMARY: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
@@ -48,7 +48,7 @@ class Trial:
     part: str
     measure: str
     """Data set, metric and category."""
-    difference: Figure
+    difference: Estimate
     changed: int
     """Questions whose value changes."""
     p: float
@@ -78,7 +78,7 @@ def judge(differences: Differences, *, seed: int = 0) -> tuple[Trial, ...]:
         Trial(
             part=part,
             measure=measure,
-            difference=figure(values, seed=seed),
+            difference=estimate_mean(values, seed=seed),
             changed=changed[part, measure],
             p=p_values[part, measure],
             adjusted=corrected.get((part, measure), 1.0),

@@ -2,11 +2,11 @@
 
 import io
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from commonbrain.storage.repositories.learning import Evaluation
-from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.intervals import Figure
+from commonbrain_evals.retrieval.intervals import Estimate
 from commonbrain_evals.retrieval.metrics import CUTS
 from commonbrain_evals.retrieval.record import ALL, Run
 
@@ -48,7 +48,7 @@ def over_time(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
     canvas, axes = _canvas("", "%")
     for name in names:
         those = [(one.at, one.figures[name]) for one in evaluations if name in one.figures]
-        series = [Figure(mean=one.mean, low=one.low, high=one.high) for _, one in those]
+        series = [Estimate(mean=one.mean, low=one.low, high=one.high) for _, one in those]
         _line(axes, [at for at, _ in those], up=series, label=name)
     canvas.autofmt_xdate()
     return _svg(canvas, axes)
@@ -93,7 +93,7 @@ def _by_part(run: Run) -> str:
 
 
 def _canvas(across: str, up: str) -> tuple[Any, Any]:
-    canvas: Any = needed("matplotlib.figure").Figure(figsize=_INCHES, layout="constrained")
+    canvas: Any = import_module("matplotlib.figure").Figure(figsize=_INCHES, layout="constrained")
     axes = canvas.subplots()
     axes.set_xlabel(across)
     axes.set_ylabel(up)
@@ -101,12 +101,12 @@ def _canvas(across: str, up: str) -> tuple[Any, Any]:
     return canvas, axes
 
 
-def _line(axes: Any, across: Sequence[object], *, up: Sequence[Figure], label: str) -> None:  # noqa: ANN401 it brings no types
+def _line(axes: Any, across: Sequence[object], *, up: Sequence[Estimate], label: str) -> None:  # noqa: ANN401 it brings no types
     means = [one.mean * 100 for one in up]
     axes.errorbar(across, means, yerr=_errors(up), label=label, marker="o", markersize=3, capsize=2)
 
 
-def _errors(series: Sequence[Figure]) -> list[list[float]]:
+def _errors(series: Sequence[Estimate]) -> list[list[float]]:
     below = [max(one.mean - one.low, 0.0) * 100 for one in series]
     return [below, [max(one.high - one.mean, 0.0) * 100 for one in series]]
 
@@ -116,7 +116,9 @@ def _svg(canvas: Any, axes: Any, *, has_legend: bool = True) -> str:  # noqa: AN
         axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     stream = io.StringIO()
     # Without a salt and a date the same figures give the same file.
-    with needed("matplotlib").rc_context({"svg.hashsalt": "commonbrain", "svg.fonttype": "none"}):
+    with import_module("matplotlib").rc_context(
+        {"svg.hashsalt": "commonbrain", "svg.fonttype": "none"}
+    ):
         canvas.savefig(stream, format="svg", metadata={"Date": None})
     series = stream.getvalue()
     return series[series.index("<svg") :]

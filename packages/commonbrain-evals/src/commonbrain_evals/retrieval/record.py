@@ -13,7 +13,7 @@ from platformdirs import user_data_path
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.intervals import Figure
+from commonbrain_evals.retrieval.intervals import Estimate
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,7 +27,7 @@ TESTED: Final = ("R@1 any", "R@10 all", "nDCG@10")
 ALL: Final = "all"
 """The category that every question belongs to."""
 
-ByMetric = Mapping[str, Figure]
+ByMetric = Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Spent:
 
     tokens: float
     """Packed, on average."""
-    evidence: Figure
+    evidence: Estimate
     """Share of the questions whose whole evidence is in what was packed."""
     in_part: float
     """Share of those of whose evidence at least excerpts are, which may lack what answers."""

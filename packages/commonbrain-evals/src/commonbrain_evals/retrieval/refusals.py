@@ -20,6 +20,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import full_text
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain_evals.retrieval.beam import BEAM
@@ -28,7 +29,6 @@ from commonbrain_evals.retrieval.environment import commit, digest
 from commonbrain_evals.retrieval.locomo import LOCOMO
 from commonbrain_evals.retrieval.notes import NoteStore, Turn, open_note_store, turns_of
 from commonbrain_evals.retrieval.tables import empty_table, percent
-from commonbrain_evals.rows import Half, half_of
 
 _SHOWN: Final = 10
 _SENTENCE_WORDS_MIN: Final = 4
@@ -58,7 +58,7 @@ class RefusedTurn:
     conversation: str
     source: str
     wording: Wording
-    half: Half
+    half: CalibrationSplit
     status: ItemStatus
     text: str
     known_source: str
@@ -74,7 +74,7 @@ class OutdatingTurn:
     conversation: str
     source: str
     wording: Wording
-    half: Half
+    half: CalibrationSplit
     text: str
     known_source: str
     known_text: str
@@ -85,7 +85,7 @@ class RefusalShare:
     """How many texts of one wording and half were refused or changed another."""
 
     wording: Wording
-    half: Half
+    half: CalibrationSplit
     texts: int
     refused: int
     rejected: int
@@ -141,7 +141,9 @@ def evaluate(
         commit=commit(),
         started_at=started_at,
         conversations=len(corpora),
-        shares=tuple(_share(results, wording, half=half) for wording in Wording for half in Half),
+        shares=tuple(
+            _share(results, wording, half=half) for wording in Wording for half in CalibrationSplit
+        ),
         rows=tuple(one.refused for one in results if one.refused is not None),
         changes=tuple(change for one in results for change in one.changes),
     )
@@ -152,13 +154,13 @@ class _Result:
     """What became of one text."""
 
     wording: Wording
-    half: Half
+    half: CalibrationSplit
     is_rejected: bool
     refused: RefusedTurn | None
     changes: tuple[OutdatingTurn, ...]
 
 
-def _share(results: Sequence[_Result], wording: Wording, *, half: Half) -> RefusalShare:
+def _share(results: Sequence[_Result], wording: Wording, *, half: CalibrationSplit) -> RefusalShare:
     own = [one for one in results if (one.wording, one.half) == (wording, half)]
     return RefusalShare(
         wording=wording,
@@ -193,7 +195,7 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
                 source_of |= {str(item.id): turn.source for item in new}
                 # A text that is too long for one memory is refused only if all its parts are.
                 known = None if new else next((one for one in items if one.id is not None), None)
-                half = half_of(turn.text)
+                half = split_of(turn.text)
                 yield _Result(
                     wording=wording,
                     half=half,

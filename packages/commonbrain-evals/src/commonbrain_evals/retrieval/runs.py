@@ -18,7 +18,6 @@ from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.environment import commit, digest, machine
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.notes import REPETITION
 from commonbrain_evals.retrieval.question_runner import QuestionRunner
 from commonbrain_evals.retrieval.recipes import Recipe
@@ -70,8 +69,6 @@ def run(
 
     """
     dataset = _dataset(request)
-    for library in ("pytrec_eval", "scipy.stats"):
-        needed(library)
     files = dataset.files(request.path)
     started, started_ms = datetime.now(UTC), time.perf_counter()
     sample = choose(

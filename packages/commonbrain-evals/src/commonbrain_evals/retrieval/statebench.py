@@ -24,6 +24,7 @@ from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import full_text
 from commonbrain.model.recall_result import EARLIER, Item
 from commonbrain.model.scope import Scope
+from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
@@ -42,7 +43,6 @@ from commonbrain_evals.retrieval.statebench_data import (
 )
 from commonbrain_evals.retrieval.statebench_verdicts import Outcome, Phrases, Says, Shown, judge
 from commonbrain_evals.retrieval.tables import empty_table, percent
-from commonbrain_evals.rows import Half, half_of
 
 RANKED: Final = (
     *("supersession", "supersession_detection", "repair_propagation", "environmental_freshness"),
@@ -83,7 +83,7 @@ class QuestionResult:
 
     id: str
     track: str
-    half: Half
+    half: CalibrationSplit
     question: str
     systems: Mapping[str, Outcome]
 
@@ -93,7 +93,7 @@ class StateFigure:
     """One share: of one metric, system, track and half."""
 
     half: str
-    """One of `Half`, or `both`."""
+    """One of `CalibrationSplit`, or `both`."""
     track: str
     system: str
     metric: str
@@ -243,7 +243,7 @@ class _Life:
         return QuestionResult(
             id=question.id,
             track=track,
-            half=half_of(self.timeline.id),
+            half=split_of(self.timeline.id),
             question=question.text,
             systems={
                 name: judge(phrases, ask(question.text), is_ranked=is_ranked, leak=leak)
@@ -295,7 +295,7 @@ def differences(report: StateReport) -> Differences:
 
 
 def _figures(rows: Sequence[QuestionResult]) -> Iterator[StateFigure]:
-    for half in (*Half, _BOTH):
+    for half in (*CalibrationSplit, _BOTH):
         here = [row for row in rows if half in {row.half, _BOTH}]
         for track in (ALL, *dict.fromkeys(sorted(row.track for row in here))):
             those = [row for row in here if track in {ALL, row.track}]
@@ -335,7 +335,7 @@ def show_states(report: StateReport) -> None:
     failures = [
         row
         for row in report.rows
-        if row.half is Half.CALIBRATE and row.systems[RECALL].current_first is False
+        if row.half is CalibrationSplit.CALIBRATE and row.systems[RECALL].current_first is False
     ]
     console.print(f"{len(failures)} of the half calibrate not current first; the first ten:")
     for row in failures[:_FAILURES_SHOWN]:
@@ -367,7 +367,7 @@ def _table(report: StateReport, metric: str) -> Table:
 def _ablation(report: StateReport) -> Table:
     """Show recall over all tracks, whole and without each part."""
     names = {"current_first": "current", "stale_above": "stale"}
-    columns = [(metric, half) for metric in names for half in Half]
+    columns = [(metric, half) for metric in names for half in CalibrationSplit]
     heads = (f"{names[metric]} {half}" for metric, half in columns)
     title = "What is left out: current_first and stale_above of all tracks, %"
     table = empty_table(title, ("left out", *heads))

@@ -6,12 +6,12 @@ Liotta, 2025, https://github.com/Parslee-ai/statebench (MIT). A file holds one t
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from commonbrain_evals.retrieval.data_files import read_json_lines, require_file
+from commonbrain_evals.retrieval.data_files import as_utc, read_json_lines, require_file
 
 EXPECTS: Final = "JSON lines, each with id, track, actors, initial_state and events."
 _SYSTEM: Final = "system"
@@ -143,7 +143,7 @@ def _timeline(row: _Row) -> Timeline:
 
 
 def _events(timeline_id: str, event: _Event, *, user: str) -> Iterator[Note | StateQuestion]:
-    at = _aware(event.ts)
+    at = as_utc(event.ts)
     if event.text is not None:
         writer = user if event.speaker == _USER else _ASSISTANT
         yield Note(at=at, text=event.text, writer=writer)
@@ -163,7 +163,7 @@ def _note(write: _Write, at: datetime, *, user: str) -> Note:
     restricted = _RESTRICTED.match(value)
     is_of_user = write.source is not None and write.source.type == _USER
     return Note(
-        at=_aware(at),
+        at=as_utc(at),
         text=_RESTRICTED.sub("", note_text(write.key, value)),
         writer=restricted[1] if restricted else user if is_of_user else _SYSTEM,
         restricted_to=restricted[1] if restricted else None,
@@ -186,7 +186,3 @@ def note_text(key: str, value: str) -> str:
 
 def _phrase(requirement: str | _Requirement) -> str:
     return requirement if isinstance(requirement, str) else requirement.phrase
-
-
-def _aware(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -8,7 +8,7 @@ import numpy as np
 from commonbrain_evals.measures import agreement
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.eval_store import EvalStore
-from commonbrain_evals.retrieval.intervals import Figure, Values, figure, figures
+from commonbrain_evals.retrieval.intervals import Estimate, Values, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
 from commonbrain_evals.retrieval.question_runner import Answer
 from commonbrain_evals.retrieval.record import ALL, TESTED, Abstention, ByMetric, Latency, Spent
@@ -93,7 +93,7 @@ def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummar
 
 def by_metric(values: Values, *, seed: int) -> ByMetric:
     """Give the figure of each metric; the rows stand in the order of the metrics."""
-    return dict(zip(METRICS, figures(values, seed=seed), strict=True))
+    return dict(zip(METRICS, estimate_means(values, seed=seed), strict=True))
 
 
 def latencies(answers: Sequence[Answer]) -> Mapping[str, Latency]:
@@ -161,7 +161,7 @@ def _budgets(
         for name in systems
     }
     nothing, everything = (
-        Figure(mean=fraction, low=fraction, high=fraction) for fraction in (0.0, 1.0)
+        Estimate(mean=fraction, low=fraction, high=fraction) for fraction in (0.0, 1.0)
     )
     return packed | {
         NO_MEMORY: {"0": Spent(tokens=0, evidence=nothing, in_part=0.0, saved=1.0)},
@@ -174,7 +174,7 @@ def _budgets(
 
 def _of_last_session(answers: Sequence[Answer], *, history: float, seed: int) -> Spent:
     tokens = float(np.mean([one.last_session_tokens for one in answers]))
-    evidence = figure([float(one.is_in_last_session) for one in answers], seed=seed)
+    evidence = estimate_mean([float(one.is_in_last_session) for one in answers], seed=seed)
     return Spent(
         tokens=round(tokens, 1),
         evidence=evidence,
@@ -189,7 +189,7 @@ def _spent(answers: Sequence[Answer], system: str, *, tokens: str, seed: int) ->
     history = float(np.mean([one.history_tokens for one in answers]))
     return Spent(
         tokens=round(mean, 1),
-        evidence=figure([float(one.is_whole) for one in each], seed=seed),
+        evidence=estimate_mean([float(one.is_whole) for one in each], seed=seed),
         in_part=round(float(np.mean([one.is_in_part for one in each])), 4),
         saved=round(1 - mean / history, 4) if history else 0.0,
     )

@@ -12,7 +12,7 @@ from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.comparison import Comparison
 from commonbrain_evals.retrieval.corpora import Form
-from commonbrain_evals.retrieval.intervals import Figure
+from commonbrain_evals.retrieval.intervals import Estimate
 from commonbrain_evals.retrieval.parts import Trial, worth
 from commonbrain_evals.retrieval.question_runner import AS_SERVED
 from commonbrain_evals.retrieval.record import ALL, ByMetric, Run
@@ -230,12 +230,12 @@ def percent(fraction: float) -> str:
     return f"{fraction * 100:.1f}"
 
 
-def spread(one: Figure) -> str:
+def spread(one: Estimate) -> str:
     """Write a mean with half of its interval."""
     return f"{percent(one.mean)}±{(one.high - one.low) * 50:.2g}"
 
 
-def change(one: Figure) -> str:
+def change(one: Estimate) -> str:
     """Write a difference with the ends of its interval, and a star where it is beyond noise."""
     if one.low == one.high == 0:
         return "the same"

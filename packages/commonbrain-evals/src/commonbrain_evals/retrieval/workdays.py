@@ -9,7 +9,7 @@ like an answer: of another project, outdated, or from a source that is trusted l
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -18,7 +18,7 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.data_files import read_json_lines
+from commonbrain_evals.retrieval.data_files import as_utc, named_files_in, read_json_lines
 from commonbrain_evals.retrieval.notes import NoteStore
 from commonbrain_evals.retrieval.recipes import TALKS
 
@@ -63,11 +63,7 @@ class _Asked:
 
 
 def _files(path: Path) -> Sequence[Path]:
-    data_files = [path / name for name in _FILES]
-    missing = [one.name for one in data_files if not one.is_file()]
-    if missing:
-        raise InvalidInputError(f"{path} has no {', '.join(missing)}.", hint=f"Give {_EXPECTS}")
-    return data_files
+    return named_files_in(path, _FILES, expects=_EXPECTS)
 
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
@@ -82,8 +78,8 @@ def _read(files: Sequence[Path]) -> Iterator[Corpus]:
         name=notes.stem,
         drafts=lambda: iter(()),
         live=lambda store: live(store, steps),
-        begins_at=_utc(steps[0].at),
-        ends_at=_utc(steps[-1].at) + timedelta(days=1),
+        begins_at=as_utc(steps[0].at),
+        ends_at=as_utc(steps[-1].at) + timedelta(days=1),
         questions=tuple(map(_question, queries)),
     )
 
@@ -108,7 +104,7 @@ def live(store: NoteStore, steps: Sequence[Step]) -> Mapping[str, int]:
     """
     memory_of: dict[str, str] = {}
     for step in steps:
-        store.advance_to(_utc(step.at))
+        store.advance_to(as_utc(step.at))
         view = store.brain.acting_as(agent=step.agent, project=step.project, session=step.session)
         if step.do is not None:
             _act(view, step, id_=memory_of[step.on or ""])
@@ -143,11 +139,6 @@ def _act(view: Brain, step: Step, *, id_: str) -> None:
             view.revise.status(id_, step.status or "", reason=step.reason or "")
         case _:
             raise InvalidInputError(f"There is no step {step.do!r}.")
-
-
-def _utc(time: datetime) -> datetime:
-    """Read a time without a zone as UTC."""
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 WORKDAYS: Final = DataSet(
