@@ -24,7 +24,7 @@ class Lines:
     def find(self, home):
         return iter(())
 
-    def read(self, source, project):
+    def read(self, source):
         for number, line in enumerate(source.read_text().splitlines(), 1):
             yield Piece(content=Draft(body=line, source_ref=f"line {number}"), progress=1.0)
 
@@ -42,7 +42,7 @@ def without_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Hide commonbrain-import; return the folder that does it."""
     folder = tmp_path / "hidden"
     add_distribution(folder, "commonbrain-import")
-    monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(folder)  # pyright: ignore[reportUnknownMemberType]
     return folder
 
 
@@ -51,7 +51,7 @@ def test_format_of_an_installed_package_is_imported(
 ) -> None:
     add_distribution(tmp_path / "site", "lines-of-ann", ROWS)
     (tmp_path / "site" / "lines_of_ann.py").write_text(LINES, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")  # pyright: ignore[reportUnknownMemberType]
     source = tmp_path / "tides.txt"
     source.write_text("High tide is at noon.\nLow tide is at six.\n")
 

@@ -164,8 +164,8 @@ def restored(sample: Sample, folder: Path) -> Path:
     return folder if all(sample.databases.values()) else folder / "source.db"
 
 
-def contents(format_: str, source: Path, project: str | None = None) -> Iterator[Content]:
-    return (piece.content for piece in IMPORTERS[format_].read(source, project))
+def contents(format_: str, source: Path) -> Iterator[Content]:
+    return (piece.content for piece in IMPORTERS[format_].read(source))
 
 
 def drafts(format_: str, source: Path) -> list[Draft]:
@@ -363,7 +363,7 @@ def test_large_graph_is_read_incrementally(tmp_path: Path) -> None:
             entity = {"type": "entity", "name": f"ship {number}", "observations": ["Red hull."]}
             stream.write(json.dumps(entity) + "\n")
         stream.write("{")
-    first = list(islice(IMPORTERS["mcp-memory"].read(source, None), 3))
+    first = list(islice(IMPORTERS["mcp-memory"].read(source), 3))
     assert first[-1].progress < 0.5
     assert len(drafts("mcp-memory", source)) == THREE_THOUSAND
 

@@ -35,4 +35,3 @@ class InstalledImporters(Mapping[str, Importer]):
 
     def __len__(self) -> int:
         return len(IMPORTERS) + len(self._packaged)
-
