@@ -82,11 +82,11 @@ def test_unknown_format_is_refused_with_those_that_there_are(brain: Brain, tmp_p
 @pytest.mark.usefixtures("without_package")
 def test_command_lists_what_the_extra_adds(tmp_path: Path) -> None:
     store = {"COMMONBRAIN_STORE": str(tmp_path / "brain.db"), "HOME": str(tmp_path / "home")}
-    formats, found = (run_brain("import", option, **store) for option in ("--formats", "--find"))
+    formats, sources = (run_brain("import", option, **store) for option in ("--formats", "--find"))
     listed = json.loads(run_brain("import", "--formats", "--json", **store).out)
     assert set(listed) == {*IMPORTERS, "commonbrain"}
     assert "chatgpt" in formats.out
-    for finished in (formats, found):
+    for finished in (formats, sources):
         assert " ".join(finished.out.split()).count(INSTALL) == 1
     refused = run_brain("import", "mem0", str(tmp_path), **store)
     assert refused.status != 0

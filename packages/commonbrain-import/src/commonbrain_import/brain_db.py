@@ -340,7 +340,7 @@ class _JsonReader:
                 yield from self.make({**(as_object(value) or {}), "name": name})
 
 
-def _read_json(key: str, make: _Make, file: Path) -> Iterator[Piece]:
+def _read_json(file: Path, *, key: str, make: _Make) -> Iterator[Piece]:
     reader = _JsonReader(key=key, make=make)
     yield from read_elements(file, reader.read, hint=_HINT)
     yield from reader.tally.pieces()
@@ -357,7 +357,7 @@ def _message_and_answer(row: Row) -> Iterator[Draft]:
 
 
 _JSON_FILES: Final[Mapping[str, _Reader]] = {
-    key: partial(_read_json, key, make)
+    key: partial(_read_json, key=key, make=make)
     for key, make in {
         "messages": _message_and_answer,
         "short_term_memory": memory_drafts,

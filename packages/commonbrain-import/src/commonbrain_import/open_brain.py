@@ -244,7 +244,7 @@ def _second_version(tables: Tables) -> Iterator[Piece]:
         mark = marks.get((sort, whole_in(row, "id")), {})
         is_forgotten = mark.get("forgotten_at") is not None
         tally["deleted memories"] += is_forgotten
-        return iter(()) if is_forgotten else _second_draft(sort, row, mark)
+        return iter(()) if is_forgotten else _second_draft(sort, row, mark=mark)
 
     for table, columns in _SECOND_COLUMNS.items():
         make = partial(memory, _SORTS[table])
@@ -270,7 +270,7 @@ def _marks(tables: Tables) -> Mapping[tuple[str, int], Row]:
     }
 
 
-def _second_draft(sort: str, row: Row, mark: Row) -> Iterator[Content]:
+def _second_draft(sort: str, row: Row, *, mark: Row) -> Iterator[Content]:
     draft = Draft(
         body=text_in(row, "body", "content", "headline"),
         kind=sort,
