@@ -208,6 +208,16 @@ def test_damaged_line_of_a_graph_is_reported_and_the_rest_is_read(tmp_path: Path
     ]
 
 
+def test_half_of_a_surrogate_pair_in_a_graph_is_imported_as_a_question_mark(
+    tmp_path: Path, brain: Brain
+) -> None:
+    source = tmp_path / "memory.jsonl"
+    entity = {"type": "entity", "name": "Ann", "observations": ["Ann is \ud83d tall."]}
+    source.write_text(json.dumps(entity))
+    assert brain.import_("mcp-memory", source).stored == 1
+    assert [one.body for one in brain.recall("Ann").items] == ["Ann is ? tall."]
+
+
 def test_previous_values_of_mem0_are_not_recalled(tmp_path: Path, brain: Brain) -> None:
     brain.import_("mem0", restored(SAMPLES_READ[1], tmp_path))
     results = brain.recall("Which port does staging use?")
