@@ -61,6 +61,18 @@ class Piece:
     progress: float
 
 
+@dataclass(slots=True, kw_only=True)
+class Meter:
+    """How much of a source has been read, in bytes, rows or what else its importer counts."""
+
+    total: int
+    done: int = 0
+
+    def piece(self, content: Content) -> Piece:
+        """Make a piece that ends here."""
+        return Piece(content=content, progress=min(self.done / max(self.total, 1), 1.0))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """A source where programs usually keep it; counted without reading it."""

@@ -37,7 +37,7 @@ from commonbrain_import.brain_db_drafts import (
     reference_of,
     task_drafts,
 )
-from commonbrain_import.databases import Meter, SqliteTables, omissions, open_sqlite, row_count
+from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
 from commonbrain_import.json_files import BoundedJson, Element, read_elements
 from commonbrain_import.rows import Row, names_in, number_in, share_in, text_in
 
@@ -69,6 +69,8 @@ _OMITTED: Final = {
     "templates of tasks": ("todo_templates", None),
     "states of sessions": ("session_states", None),
 }
+_DATABASES: Final = (("messages", "threads"), ("atoms", "causal_links"), ("memories",))
+"""The tables by which a database is known; all are read alike, as far as they are there."""
 _READ: Final = frozenset(
     {
         *("messages", "threads", "acks", "stm", "atoms", "causal_links", "atom_links", "memories"),
@@ -137,8 +139,8 @@ def _reader_of(file: Path) -> "_Reader | str":
         return f"there is no file {file}."
     if is_sqlite(file):
         with open_sqlite(file, hint=_HINT) as tables:
-            fitting = [reader for needed, reader in _DATABASES if needed <= set(tables.columns)]
-        return fitting[0] if fitting else f"{file.name} has other tables."
+            is_known = any(set(needed) <= set(tables.columns) for needed in _DATABASES)
+        return _read_database if is_known else f"{file.name} has other tables."
     try:
         with file.open("rb") as stream:
             key = _key_of(_ijson().parse(BoundedJson(stream)))
@@ -185,7 +187,7 @@ def _read_database(file: Path) -> Iterator[Piece]:
             ("atom_links", _LINK_COLUMNS, _link),
             ("causal_links", _LINK_COLUMNS, _link),
         )
-        meter = Meter(total=row_count(tables, [table for table, _, _ in read]))
+        meter = TableMeter(total=row_count(tables, [table for table, _, _ in read]))
         for table, columns, make in read:
             yield from meter.read(tables, table, columns=columns, make=make, order="rowid")
         reader.tally.update(_omissions(tables))
@@ -304,13 +306,6 @@ def _omissions(tables: SqliteTables) -> Mapping[str, int]:
     ]
     added = {f"rows of the table {one}": (one, None) for one in others}
     return omissions(tables, {**_OMITTED, **added})
-
-
-_DATABASES: Final[tuple[tuple[frozenset[str], _Reader], ...]] = tuple(
-    (frozenset(needed), _read_database)
-    for needed in ({"messages", "threads"}, {"atoms", "causal_links"}, {"memories"})
-)
-"""The tables by which a database is known; all are read alike, as far as they are there."""
 
 
 # JSON files

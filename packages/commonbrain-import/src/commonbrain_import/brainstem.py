@@ -25,7 +25,13 @@ from commonbrain.transfer.importer import (
     split_part,
 )
 from commonbrain.transfer.importers.chats import Tally
-from commonbrain_import.databases import Meter, SqliteTables, check_part, omissions, open_sqlite
+from commonbrain_import.databases import (
+    SqliteTables,
+    TableMeter,
+    check_part,
+    omissions,
+    open_sqlite,
+)
 from commonbrain_import.rows import Row, flag_in, names_in, share_in, text_in, time_in
 
 _HINT: Final = "Name the file of BRAINSTEM_SQLITE_PATH, by default brainstem.db."
@@ -71,7 +77,7 @@ class BrainstemDatabase:
                 raise InvalidInputError(f"{file} is no database of Brainstem.", hint=_HINT)
             chosen = check_part(_tenants(tables), file, part=tenant, called="tenant")
             reader = _Reader(tenant=chosen)
-            meter = Meter(total=tables.count("memory_items"))
+            meter = TableMeter(total=tables.count("memory_items"))
             yield from meter.read(
                 tables, "memory_items", columns=_COLUMNS, order="rowid", make=reader.read
             )

@@ -28,7 +28,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_list
-from commonbrain_import.databases import Meter, SqliteTables, omissions, open_sqlite, row_count
+from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
 from commonbrain_import.rows import Row, json_in, names_in, text_in, time_in
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."
@@ -92,7 +92,7 @@ class ClaudeMem:
                 "session_summaries": (_SUMMARIES, reader.summary),
                 "user_prompts": (_PROMPTS, reader.prompt),
             }
-            meter = Meter(total=row_count(tables, read))
+            meter = TableMeter(total=row_count(tables, read))
             for table, (columns, make) in read.items():
                 yield from meter.read(tables, table, columns=columns, make=make)
             yield from Tally(omissions(tables, _OMITTED)).pieces()

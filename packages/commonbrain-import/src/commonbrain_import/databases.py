@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
 from commonbrain.transfer.snapshots import connect_sqlite
 from commonbrain_import.rows import Row, fitted
 
@@ -43,17 +43,11 @@ class Tables(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Meter:
-    """How much of a source has been read."""
+class TableMeter(Meter):
+    """How many rows of tables have been read; it reads them."""
 
-    total: int
-    done: int = 0
     unreadable: set[Unreadable] = field(default_factory=set[Unreadable])
     """What was reported; a table may be read several times."""
-
-    def piece(self, content: Content) -> Piece:
-        """Make a piece that ends here."""
-        return Piece(content=content, progress=min(self.done / max(self.total, 1), 1.0))
 
     def read(
         self,

@@ -10,8 +10,8 @@ from typing import BinaryIO, Final, cast
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Piece, Unreadable
-from commonbrain.transfer.importers.chats import Progress, Tally
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside
 from commonbrain_import.json_files import NotJson, Oversized, elements
@@ -147,13 +147,11 @@ Reader = Callable[[Row], Iterator[Content]]
 
 def pieces(files: Sequence[tuple[Member, Reader]], *, tally: Tally) -> Iterator[Piece]:
     """Yield what the reader of each file makes of its objects, and at the end what is left out."""
-    total = sum(one.size_bytes for one, _ in files)
-    before = 0
+    before, meter = 0, Meter(total=sum(one.size_bytes for one, _ in files))
     for member, read in files:
-        progress = Progress(bytes_total=total, bytes_before=before)
-        before += member.size_bytes
         for chat, end in chats_in(member):
             contents = [chat] if isinstance(chat, Unreadable) else read(chat)
-            for content in contents:
-                yield progress.piece(content, bytes_read=end)
+            meter.done = before + end
+            yield from map(meter.piece, contents)
+        before += member.size_bytes
     yield from tally.pieces()

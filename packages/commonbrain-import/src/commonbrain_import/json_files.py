@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
 from commonbrain_import.rows import fitted
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -156,7 +156,7 @@ def read_elements(
     wrong = InvalidInputError(f"{source} is no {what}.", hint=hint)
     is_known, count = not what, 0
     with open_json(source, hint=hint) as stream:
-        size = max(source.stat().st_size, 1)
+        meter = Meter(total=source.stat().st_size)
         try:
             for element in elements(stream, lists=lists):
                 count += 1
@@ -164,13 +164,14 @@ def read_elements(
                 for content in fitted(read(element)):
                     if not is_known:
                         raise wrong
-                    yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
+                    meter.done = stream.tell()
+                    yield meter.piece(content)
         except NotJson as error:
             if not is_known:
                 raise InvalidInputError(f"{source} is not JSON: {error}.", hint=hint) from error
             reason = f"From here on it cannot be read ({error}); nothing after it was read."
             where = f"{source.name}, after record {count}"
-            yield Piece(content=Unreadable(where=where, reason=reason), progress=1.0)
+            yield meter.piece(Unreadable(where=where, reason=reason))
     if not is_known:
         raise wrong
 

@@ -20,6 +20,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
     Found,
+    Meter,
     Piece,
     Relation,
     Unreadable,
@@ -73,14 +74,15 @@ class McpMemoryGraph:
         """
         with open_json(source, hint=_HINT) as stream:
             _check(stream, source)
-            half = max(source.stat().st_size, 1)
-            for offset, read in ((0, _entities), (half, _relations)):
+            size = source.stat().st_size
+            meter = Meter(total=2 * size)
+            for offset, read in ((0, _entities), (size, _relations)):
                 stream.seek(0)
                 for line in lines(stream):
                     where = f"{source.name}, line {line.number}"
-                    for content in fitted(read(parse(line, where=where), where)):
-                        progress = min((offset + line.end) / (2 * half), 1.0)
-                        yield Piece(content=content, progress=progress)
+                    meter.done = offset + line.end
+                    contents = fitted(read(parse(line, where=where), where))
+                    yield from map(meter.piece, contents)
 
 
 def _check(stream: BinaryIO, source: Path) -> None:

@@ -29,7 +29,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import Meter, SqliteTables, omissions, open_sqlite, row_count
+from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
 from commonbrain_import.graphs import link_type
 from commonbrain_import.rows import (
     Row,
@@ -107,7 +107,7 @@ class McpMemoryService:
                 ("memories", _MEMORIES, _supersession),
             )
             names = [table for table, _, _ in read]
-            meter = Meter(total=row_count(tables, [*names, "memory_graph"]))
+            meter = TableMeter(total=row_count(tables, [*names, "memory_graph"]))
             for table, columns, make in read:
                 yield from meter.read(tables, table, columns=columns, make=make)
             yield from meter.read(

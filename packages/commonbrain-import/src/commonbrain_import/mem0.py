@@ -23,6 +23,7 @@ from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
     Found,
+    Meter,
     Piece,
     Relation,
     Unreadable,
@@ -35,7 +36,7 @@ from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside, links_outside
 from commonbrain.transfer.snapshots import is_sqlite
-from commonbrain_import.databases import Meter, SqliteTables, open_sqlite, row_count
+from commonbrain_import.databases import SqliteTables, open_sqlite, row_count
 from commonbrain_import.graphs import edge_draft
 from commonbrain_import.json_files import Element, read_elements
 from commonbrain_import.qdrant_points import points

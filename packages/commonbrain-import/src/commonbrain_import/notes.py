@@ -26,6 +26,7 @@ from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
     Found,
+    Meter,
     Piece,
     Relation,
     Unreadable,
@@ -114,14 +115,12 @@ class NoteFolder:
         if source.is_file() and source.suffix.lower() != ".md":
             raise InvalidInputError(f"{source} is not a Markdown file.", hint=_HINT)
         files = note_files(source)
-        total, done = max(sum(map(size_of, files)), 1), 0
+        meter = Meter(total=sum(map(size_of, files)))
         graph = _Graph()
         for one in files:
-            done += size_of(one)
-            for content in self._contents(one, source, graph=graph):
-                yield Piece(content=content, progress=done / total)
-        for relation in graph.relations():
-            yield Piece(content=relation, progress=1.0)
+            meter.done += size_of(one)
+            yield from map(meter.piece, self._contents(one, source, graph=graph))
+        yield from map(meter.piece, graph.relations())
         yield from graph.omitted.pieces()
 
     def _contents(

@@ -41,7 +41,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import Meter, Tables, omissions, row_count
+from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
 from commonbrain_import.postgres_tables import names_of_array, open_postgres
 from commonbrain_import.rows import (
     Row,
@@ -118,7 +118,7 @@ _FIRST_OMITTED: Final = {
 
 
 def _first_version(tables: Tables) -> Iterator[Piece]:
-    meter = Meter(total=row_count(tables, ["memories"] * 2))
+    meter = TableMeter(total=row_count(tables, ["memories"] * 2))
     tally = Tally()
 
     def memory(row: Row) -> Iterator[Content]:
@@ -236,7 +236,7 @@ def _second_version(tables: Tables) -> Iterator[Piece]:
         "handoffs": (_HANDOFF_COLUMNS, _handoff),
         "memory_index": (_INDEX_COLUMNS, _annotation),
     }
-    meter = Meter(total=row_count(tables, [*_SECOND_COLUMNS, *further]))
+    meter = TableMeter(total=row_count(tables, [*_SECOND_COLUMNS, *further]))
     marks = _marks(tables)
     tally = Tally()
 

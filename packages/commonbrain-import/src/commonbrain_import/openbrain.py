@@ -21,6 +21,7 @@ from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Found,
+    Meter,
     Piece,
     Relation,
     Unreadable,
@@ -29,7 +30,7 @@ from commonbrain.transfer.importer import (
     split_part,
 )
 from commonbrain.transfer.importers.chats import Tally
-from commonbrain_import.databases import Meter, check_part
+from commonbrain_import.databases import check_part
 from commonbrain_import.rows import Row, fitted, names_in, share_in, text_in, time_in
 
 _TABLE: Final = "brain_memories"

@@ -17,7 +17,6 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import (
-    Content,
     Omitted,
     Piece,
     name_or_none,
@@ -141,16 +140,3 @@ class Tally(Counter[str]):
         for what, count in sorted(self.items()):
             if count:
                 yield Piece(content=Omitted(what=what, count=count), progress=1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a source of several files is read."""
-
-    bytes_total: int
-    bytes_before: int = 0
-
-    def piece(self, content: Content, *, bytes_read: int) -> Piece:
-        """Return a piece that ends after so many bytes of the present file."""
-        share = (self.bytes_before + bytes_read) / max(self.bytes_total, 1)
-        return Piece(content=content, progress=min(share, 1.0))
