@@ -52,7 +52,7 @@ def measure_transcripts(
         size = sum(one.stat().st_size for one in source.rglob("*.jsonl")) / 1e6
         before, began = _resident_mb(), time.process_time()
         contents = Counter(
-            type(one.content).__name__ for one in IMPORTERS["claude-code"].read(source, None)
+            type(one.content).__name__ for one in IMPORTERS["claude-code"].read(source)
         )
         took = time.process_time() - began
         print(f"{sessions} sessions, {size:,.0f} MB: {contents['Draft']:,} messages")

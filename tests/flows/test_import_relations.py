@@ -37,12 +37,12 @@ class Given:
     def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it has no place
         return iter(())
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:  # noqa: ARG002 it has none
+    def read(self, source: Path) -> Iterator[Piece]:  # noqa: ARG002 it has none
         return iter(self.pieces)
 
 
-def piece(content: Content, *, is_pinned: bool = False, rating: int = 0) -> Piece:
-    return Piece(content=content, progress=0.5, is_pinned=is_pinned, rating=rating)
+def piece(content: Content) -> Piece:
+    return Piece(content=content, progress=0.5)
 
 
 def fact(ref: str, text: str, *, author: str | None = None) -> Draft:
@@ -54,7 +54,7 @@ NEW = fact("a#2", "The shop runs on Postgres 16")
 OTHER = fact("a#3", "Backups are kept for thirty days")
 PIECES = (
     piece(OLD),
-    piece(NEW, is_pinned=True, rating=2),
+    piece(replace(NEW, pinned=True, rating=2)),
     piece(OTHER),
     piece(Relation(first="a#2", second="a#1", type=None)),
     piece(Relation(first="a#3", second="a#2", type=LinkType.DEPENDS_ON)),

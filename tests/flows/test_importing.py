@@ -28,13 +28,13 @@ class Lines:
     def find(self, home: Path) -> Iterator[Found]:
         return file_found(home / "lines.txt")
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         if not source.exists():
             raise InvalidInputError(f"There is no file {source}.", hint="Check the path.")
         lines = source.read_text("utf-8").splitlines()
-        return (self._piece(n, lines, project=project) for n in range(len(lines)))
+        return (self._piece(n, lines) for n in range(len(lines)))
 
-    def _piece(self, n: int, lines: list[str], *, project: str | None) -> Piece:
+    def _piece(self, n: int, lines: list[str]) -> Piece:
         if n == self.breaks_after:
             raise UnavailableError("The disk was unplugged.")
         kind, parted, text = lines[n].partition(": ")
@@ -42,7 +42,7 @@ class Lines:
         content = Draft(
             body=text,
             kind=kind,
-            project=project or "suggested",
+            project="suggested",
             source_ref=where,
             thread=ThreadRef(key=text, subject=text) if kind == "message" else None,
             detail=MessageDetail(sender="bob") if kind == "message" else None,

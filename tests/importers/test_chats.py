@@ -26,8 +26,8 @@ STORED = {"claude-code": 11, "codex": 4}
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def read(format_: str, source: Path, project: str | None = None) -> list[Piece]:
-    return list(IMPORTERS[format_].read(source, project))
+def read(format_: str, source: Path) -> list[Piece]:
+    return list(IMPORTERS[format_].read(source))
 
 
 def drafts(pieces: Sequence[Piece]) -> list[Draft]:
@@ -341,14 +341,6 @@ def test_repeated_import_stores_every_message_once(
             assert first.omitted == omitted(read(format_, SAMPLES / format_))
 
 
-def test_given_project_replaces_the_project_of_the_source(subtests: pytest.Subtests) -> None:
-    for format_ in FORMATS:
-        for project in ["harbour", None]:
-            with subtests.test(project=project, format_=format_):
-                given = {one.project for one in drafts(read(format_, SAMPLES / format_, project))}
-                assert (given == {"harbour"}) == (project is not None)
-
-
 def test_secret_in_an_imported_message_is_redacted(tmp_path: Path) -> None:
     source = session(
         tmp_path, record("user", f"The old crane uses {TOKEN} until May; ask Bo for the new one.")
@@ -368,7 +360,7 @@ def test_messages_are_read_one_by_one(tmp_path: Path) -> None:
     source = session(
         tmp_path, *(record("user", f"Tide {n}", n % 60, uuid=f"t-{n}") for n in range(1500))
     )
-    taken = list(islice(IMPORTERS["claude-code"].read(source, None), 3))
+    taken = list(islice(IMPORTERS["claude-code"].read(source), 3))
     assert [one.progress < 0.01 for one in taken] == [True, True, True]
     assert len(read("claude-code", source)) == 1500
 

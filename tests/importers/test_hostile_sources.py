@@ -14,7 +14,7 @@ from commonbrain.transfer.importers import IMPORTERS
 
 
 def read(format_: str, source: Path) -> Sequence[Content]:
-    return [one.content for one in IMPORTERS[format_].read(source, None)]
+    return [one.content for one in IMPORTERS[format_].read(source)]
 
 
 def drafts(contents: Sequence[Content]) -> list[Draft]:

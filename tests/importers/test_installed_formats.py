@@ -24,7 +24,7 @@ class Lines:
     def find(self, home):
         return iter(())
 
-    def read(self, source, project):
+    def read(self, source):
         for number, line in enumerate(source.read_text().splitlines(), 1):
             yield Piece(content=Draft(body=line, source_ref=f"line {number}"), progress=1.0)
 
@@ -42,7 +42,7 @@ def without_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Hide commonbrain-import; return the folder that does it."""
     folder = tmp_path / "hidden"
     add_distribution(folder, "commonbrain-import")
-    monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(folder)  # pyright: ignore[reportUnknownMemberType]
     return folder
 
 
@@ -51,7 +51,7 @@ def test_format_of_an_installed_package_is_imported(
 ) -> None:
     add_distribution(tmp_path / "site", "lines-of-ann", ROWS)
     (tmp_path / "site" / "lines_of_ann.py").write_text(LINES, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")  # pyright: ignore[reportUnknownMemberType]
     source = tmp_path / "tides.txt"
     source.write_text("High tide is at noon.\nLow tide is at six.\n")
 
@@ -82,11 +82,11 @@ def test_unknown_format_is_refused_with_those_that_there_are(brain: Brain, tmp_p
 @pytest.mark.usefixtures("without_package")
 def test_command_lists_what_the_extra_adds(tmp_path: Path) -> None:
     store = {"COMMONBRAIN_STORE": str(tmp_path / "brain.db"), "HOME": str(tmp_path / "home")}
-    formats, found = (run_brain("import", option, **store) for option in ("--formats", "--find"))
+    formats, sources = (run_brain("import", option, **store) for option in ("--formats", "--find"))
     listed = json.loads(run_brain("import", "--formats", "--json", **store).out)
     assert set(listed) == {*IMPORTERS, "commonbrain"}
     assert "chatgpt" in formats.out
-    for finished in (formats, found):
+    for finished in (formats, sources):
         assert " ".join(finished.out.split()).count(INSTALL) == 1
     refused = run_brain("import", "mem0", str(tmp_path), **store)
     assert refused.status != 0

@@ -18,8 +18,8 @@ from commonbrain.transfer.importers.sections import sections, split_blocks
 NOTES = Path(__file__).parent / "samples" / "notes"
 
 
-def read(source: Path, project: str | None = None) -> list[Content]:
-    return [piece.content for piece in IMPORTERS["markdown"].read(source, project)]
+def read(source: Path) -> list[Content]:
+    return [piece.content for piece in IMPORTERS["markdown"].read(source)]
 
 
 def read_text(folder: Path, text: str) -> list[Content]:
@@ -152,10 +152,9 @@ def test_quoted_and_deep_headings_stay_in_the_text_of_their_section() -> None:
 
 
 @pytest.mark.requirement("MG-06")
-def test_drafts_have_the_tags_confidence_and_project_of_the_import() -> None:
-    first = drafts(read(NOTES / "MEMORY.md", "harbour"))[0]
+def test_drafts_have_the_tags_and_confidence_of_notes() -> None:
+    first = drafts(read(NOTES / "MEMORY.md"))[0]
     assert (first.tags, first.confidence) == (("memory", "memory-import"), 0.7)
-    assert first.project == "harbour"
 
 
 def test_reading_twice_gives_the_same_contents_with_unique_references() -> None:
@@ -311,7 +310,7 @@ def test_empty_folder_and_missing_source_are_refused(tmp_path: Path) -> None:
 
 
 def test_progress_rises_to_one() -> None:
-    progress = [piece.progress for piece in IMPORTERS["markdown"].read(NOTES, None)]
+    progress = [piece.progress for piece in IMPORTERS["markdown"].read(NOTES)]
     assert progress == sorted(progress)
     assert progress[-1] == 1.0
 

@@ -288,7 +288,7 @@ def test_format_of_a_missing_package_is_named_with_the_extra_that_installs_it(
     ann: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_distribution(tmp_path / "hidden", "commonbrain-import")
-    monkeypatch.syspath_prepend(tmp_path / "hidden")
+    monkeypatch.syspath_prepend(tmp_path / "hidden")  # pyright: ignore[reportUnknownMemberType]
     text = ann.get("/transfer").text
     assert "pip install 'commonbrain[import]'" in text
     assert "mem0" in text

@@ -24,8 +24,8 @@ def load(dump: Path, database: Path) -> Path:
     return database
 
 
-def read(format_: str, source: Path | str, project: str | None = None) -> list[Piece]:
-    return list(IMPORTERS[format_].read(Path(source), project))
+def read(format_: str, source: Path | str) -> list[Piece]:
+    return list(IMPORTERS[format_].read(Path(source)))
 
 
 def only(sort: type[Part], pieces: Iterable[Piece]) -> list[Part]:

@@ -118,7 +118,7 @@ def test_entries_atoms_tasks_and_pins_of_brain_db_have_their_columns(folder: Pat
     pinned = {
         piece.content.body
         for piece in pieces
-        if isinstance(piece.content, Draft) and piece.is_pinned
+        if isinstance(piece.content, Draft) and piece.content.pinned
     }
     assert pinned == {
         "Never restart the trading bot while the market is open.",
@@ -166,9 +166,8 @@ def test_row_migrated_into_brain_db_is_stored_once(brain: Brain, folder: Path) -
 
 @pytest.mark.requirement("MG-04")
 def test_older_files_of_the_folder_are_read_without_brain_db(tmp_path: Path) -> None:
-    pieces = read("brain-db", old_folder(tmp_path / "old"), "harbour")
+    pieces = read("brain-db", old_folder(tmp_path / "old"))
     assert kinds(pieces) == {"message": 4, "event": 5, "atom": 2, "rule": 1, "fact": 1}
-    assert {one.project for one in by_body(pieces).values()} == {"harbour"}
     (link,) = only(Relation, pieces)
     assert (link.type, link.strength) == (LinkType.CAUSES, 0.7)
     assert omitted(pieces)["read receipts"] == 1
@@ -251,7 +250,7 @@ def test_messages_of_brain_db_are_read_one_by_one(folder: Path) -> None:
             "VALUES (?, 'thr_1', 'nova', ?, '2026-02-01T10:00:00')",
             ((f"syn_{n}", f"Container {n} is on the quay. {'x' * 1000}") for n in range(1500)),
         )
-    pieces = IMPORTERS["brain-db"].read(folder / "brain.db", None)
+    pieces = IMPORTERS["brain-db"].read(folder / "brain.db")
     first = list(islice(pieces, 3))
     assert first[-1].progress < 0.01
     assert len(by_ref(read("brain-db", folder / "brain.db"))) == 1520

@@ -24,8 +24,8 @@ FORMATS = ("chatgpt", "claude-ai")
 STORED = {"chatgpt": 6, "claude-ai": 7}
 
 
-def read(format_: str, source: Path, project: str | None = None) -> list[Piece]:
-    return list(IMPORTERS[format_].read(source, project))
+def read(format_: str, source: Path) -> list[Piece]:
+    return list(IMPORTERS[format_].read(source))
 
 
 def drafts(pieces: Sequence[Piece]) -> list[Draft]:

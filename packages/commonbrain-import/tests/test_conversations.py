@@ -14,9 +14,9 @@ from commonbrain_import.conversations import (
     Conversation,
     Turn,
     parse_turn_time,
-    records,
 )
-from commonbrain_import.json_files import NotJson
+from commonbrain_import.json_files import NotJson, elements
+from commonbrain_import.rows import fitted
 from hypothesis import given
 from hypothesis import strategies as st
 from import_samples import IMPORTERS
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def read(source: Path, project: str | None = None) -> list[Content]:
-    return [piece.content for piece in IMPORTERS["conversations"].read(source, project)]
+def read(source: Path) -> list[Content]:
+    return [piece.content for piece in IMPORTERS["conversations"].read(source)]
 
 
 def read_text(folder: Path, text: str | bytes, name: str = "chat.json") -> list[Content]:
@@ -67,7 +67,7 @@ def test_turns_of_a_sample_are_read_in_the_order_of_its_sessions() -> None:
         ("samples/2#session_1:1", "Who is there?", "Cy"),
     ]
     assert [c for c in contents if isinstance(c, Unreadable)] == [
-        Unreadable(where="quay-1#D2:3", reason="The turn has no text."),
+        Unreadable(where="quay-1#D2:3", reason="It has no text."),
         Unreadable(where="quay-1#session_2", reason="It is not a turn: 'no turn'."),
         Unreadable(where="quay-3", reason="Its conversation has no session_1, session_2, ..."),
     ]
@@ -89,7 +89,7 @@ def test_turns_of_a_sample_are_dated_a_second_apart_with_thread_and_project() ->
 def test_plain_turns_have_their_text_time_and_session() -> None:
     contents = read(SAMPLES / "plain.json")
     question, answered, until, empty, evening = contents
-    assert empty == Unreadable(where="plain#4", reason="The turn has no text.")
+    assert empty == Unreadable(where="plain#4", reason="It has no text.")
     assert isinstance(question, Draft)
     assert isinstance(answered, Draft)
     assert isinstance(until, Draft)
@@ -128,11 +128,6 @@ def test_several_conversations_in_a_file_are_numbered(
             lines = "\n".join(json.dumps(talk) for talk in talks)
             contents = read_text(tmp_path, lines if form == "lines" else json.dumps(talks))
             assert [c.source_ref for c in drafts(contents)] == ["chat#1", "chat/2#1", "chat/3#1"]
-
-
-def test_given_project_overrides_the_project_of_the_sample() -> None:
-    contents = drafts(read(SAMPLES / "samples.json", "harbour"))
-    assert {content.project for content in contents} == {"harbour"}
 
 
 def test_reading_twice_gives_the_same_contents_with_unique_references(
@@ -199,10 +194,8 @@ def test_oversized_turn_is_split_into_parts_with_the_same_reference_and_time(
 
 @given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
 def test_parts_of_a_long_turn_fit_and_contain_every_word(words: list[str]) -> None:
-    pieces = Conversation(name="chat", title="Talk", project=None).add_turn(
-        Turn(text=" ".join(words))
-    )
-    bodies = [one.body for one in pieces if isinstance(one, Draft)]
+    turn = Conversation(name="chat", title="Talk").add_turn(Turn(text=" ".join(words)))
+    bodies = [one.body for one in fitted([turn]) if isinstance(one, Draft)]
     assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
     assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)
 
@@ -256,7 +249,7 @@ class Endless(io.RawIOBase):
 
 def test_endless_list_is_read_only_as_far_as_requested() -> None:
     stream = Endless()
-    assert len(list(islice(records(cast("BinaryIO", stream)), 10_000))) == 10_000
+    assert len(list(islice(elements(cast("BinaryIO", stream)), 10_000))) == 10_000
     assert stream.given < 10_000 * 41 + 128 * 1024
 
 
@@ -266,7 +259,7 @@ def test_first_pieces_of_a_large_file_are_returned_before_it_is_read_completely(
     source = tmp_path / "large.json"
     turn = json.dumps({"speaker": "Ann", "text": "x" * 1000})
     source.write_text("[" + ",".join([turn] * 5000) + "]")
-    pieces: Iterator[Piece] = IMPORTERS["conversations"].read(source, None)
+    pieces: Iterator[Piece] = IMPORTERS["conversations"].read(source)
     early = list(islice(pieces, 10))
     assert early[-1].progress < 0.1
     progress = [piece.progress for piece in (*early, *pieces)]
@@ -289,7 +282,7 @@ TURNS = st.lists(
 def test_any_list_of_turns_gives_one_record_per_turn(turns: list[dict[str, object]]) -> None:
     stream = io.BytesIO(json.dumps(turns).encode())
     try:
-        assert len(list(records(stream))) == len(turns)
+        assert len(list(elements(stream))) == len(turns)
     except NotJson:  # JSON knows neither infinity nor NaN
         assert "Infinity" in json.dumps(turns) or "NaN" in json.dumps(turns)
 

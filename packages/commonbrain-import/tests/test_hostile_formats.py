@@ -22,7 +22,7 @@ from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
 
 
 def read(format_: str, source: Path) -> Sequence[Content]:
-    return [one.content for one in IMPORTERS[format_].read(source, None)]
+    return [one.content for one in IMPORTERS[format_].read(source)]
 
 
 def drafts(contents: Sequence[Content]) -> list[Draft]:
@@ -166,7 +166,7 @@ def test_text_stored_as_bytes_is_read_and_other_bytes_are_reported(tmp_path: Pat
     )
     contents = read("mcp-memory-service", source)
     assert bodies(contents) == ["The office is in Berlin."]
-    assert reasons(contents) == ["The memory has no text."]
+    assert reasons(contents) == ["It has no text."]
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -220,8 +220,8 @@ def test_dump_with_malformed_ids_and_excessive_votes_is_read(tmp_path: Path) -> 
         "COPY public.facts (id, body) FROM stdin;\n\\.\n"
         "COPY public.memory_index (kind, memory_id, upvotes) FROM stdin;\nrule\t1\t1e300\n\\.\n"
     )
-    pieces = list(IMPORTERS["open-brain"].read(dump, None))
-    assert [one.rating for one in pieces if isinstance(one.content, Draft)] == [2**53]
+    pieces = list(IMPORTERS["open-brain"].read(dump))
+    assert [one.content.rating for one in pieces if isinstance(one.content, Draft)] == [2**53]
     relations = [one.content for one in pieces if isinstance(one.content, Relation)]
     assert [one.first.rpartition("/")[2] for one in relations] == ["1", "x"]
 

@@ -164,8 +164,8 @@ def restored(sample: Sample, folder: Path) -> Path:
     return folder if all(sample.databases.values()) else folder / "source.db"
 
 
-def contents(format_: str, source: Path, project: str | None = None) -> Iterator[Content]:
-    return (piece.content for piece in IMPORTERS[format_].read(source, project))
+def contents(format_: str, source: Path) -> Iterator[Content]:
+    return (piece.content for piece in IMPORTERS[format_].read(source))
 
 
 def drafts(format_: str, source: Path) -> list[Draft]:
@@ -206,6 +206,16 @@ def test_damaged_line_of_a_graph_is_reported_and_the_rest_is_read(tmp_path: Path
     assert [one.where for one in read if isinstance(one, Unreadable)] == [
         f"memory.jsonl, line {number}" for number in (2, 3, 4)
     ]
+
+
+def test_half_of_a_surrogate_pair_in_a_graph_is_imported_as_a_question_mark(
+    tmp_path: Path, brain: Brain
+) -> None:
+    source = tmp_path / "memory.jsonl"
+    entity = {"type": "entity", "name": "Ann", "observations": ["Ann is \ud83d tall."]}
+    source.write_text(json.dumps(entity))
+    assert brain.import_("mcp-memory", source).stored == 1
+    assert [one.body for one in brain.recall("Ann").items] == ["Ann is ? tall."]
 
 
 def test_previous_values_of_mem0_are_not_recalled(tmp_path: Path, brain: Brain) -> None:
@@ -363,7 +373,7 @@ def test_large_graph_is_read_incrementally(tmp_path: Path) -> None:
             entity = {"type": "entity", "name": f"ship {number}", "observations": ["Red hull."]}
             stream.write(json.dumps(entity) + "\n")
         stream.write("{")
-    first = list(islice(IMPORTERS["mcp-memory"].read(source, None), 3))
+    first = list(islice(IMPORTERS["mcp-memory"].read(source), 3))
     assert first[-1].progress < 0.5
     assert len(drafts("mcp-memory", source)) == THREE_THOUSAND
 

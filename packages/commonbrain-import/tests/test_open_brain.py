@@ -89,9 +89,9 @@ def test_memories_of_the_first_version_have_their_metadata(first: list[Piece]) -
 
 def test_pins_and_votes_of_the_first_version_are_carried_over(first: list[Piece]) -> None:
     marks = {
-        piece.content.source_ref: (piece.is_pinned, piece.rating)
+        piece.content.source_ref: (piece.content.pinned, piece.content.rating)
         for piece in first
-        if isinstance(piece.content, Draft) and (piece.is_pinned or piece.rating)
+        if isinstance(piece.content, Draft) and (piece.content.pinned or piece.content.rating)
     }
     assert marks == {
         "open-brain#1": (False, -1),

@@ -114,7 +114,7 @@ def test_rows_of_openbrain_are_read_one_by_one(tmp_path: Path) -> None:
         for n in range(600)
     )
     dump.write_text(head + insert + ",\n".join(rows) + ";\n", "utf-8")
-    first = list(islice(IMPORTERS["openbrain"].read(dump, None), 3))
+    first = list(islice(IMPORTERS["openbrain"].read(dump), 3))
     assert first[-1].progress < 0.1
     assert len(by_ref(read("openbrain", dump))) == 600
 

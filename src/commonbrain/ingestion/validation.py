@@ -222,7 +222,7 @@ def _check_headline(policy: KindPolicy, headline: str) -> Rejection | None:
 
 
 def _check_body(policy: KindPolicy, body: str) -> Rejection | None:
-    size = len(body.encode())
+    size = len(body.encode("utf-8", "replace"))
     words = len(body.split())
     if size > limits.TEXT_BYTES_MAX:
         reason = f"The body has {size:,} bytes; {limits.TEXT_BYTES_MAX:,} are allowed."

@@ -46,7 +46,7 @@ class ImporterContract:
         self, importer: Importer, tmp_path: Path
     ) -> None:
         with pytest.raises(CommonbrainError, match="nowhere") as caught:
-            next(importer.read(tmp_path / "nowhere", None), None)
+            next(importer.read(tmp_path / "nowhere"), None)
         assert caught.value.hint
 
     def test_damaged_or_foreign_file_is_refused_with_a_next_step(
@@ -59,7 +59,7 @@ class ImporterContract:
             with subtests.test(damage=damage):
                 source.write_bytes(data)
                 with pytest.raises(CommonbrainError) as caught:
-                    list(importer.read(source, None))
+                    list(importer.read(source))
                 assert "source.json" in caught.value.message
                 assert caught.value.hint
 
@@ -69,7 +69,7 @@ class ImporterContract:
         folder = tmp_path / "empty"
         folder.mkdir()
         with pytest.raises(CommonbrainError, match="empty") as caught:
-            list(importer.read(folder, None))
+            list(importer.read(folder))
         assert caught.value.hint
 
     @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads every file")
@@ -80,7 +80,7 @@ class ImporterContract:
         source.write_text("[]", "utf-8")
         source.chmod(0)
         with pytest.raises(CommonbrainError, match=r"secret\.json"):
-            list(importer.read(source, None))
+            list(importer.read(source))
 
     def test_long_number_is_refused_or_reported(
         self, importer: Importer, tmp_path: Path, subtests: pytest.Subtests
@@ -110,7 +110,7 @@ class ImporterContract:
         assert _contents(importer, sample) == contents
 
     def test_progress_rises_from_0_to_1(self, importer: Importer, sample: Path) -> None:
-        progress = [one.progress for one in importer.read(sample, None)]
+        progress = [one.progress for one in importer.read(sample)]
 
         assert progress == sorted(progress)
         assert min(progress) >= 0
@@ -124,28 +124,17 @@ class ImporterContract:
         assert all(one.first and one.second and one.first != one.second for one in relations)
         assert importer.has_relations or not relations
 
-    def test_given_project_replaces_those_of_the_source(
-        self, importer: Importer, sample: Path
-    ) -> None:
-        given = {
-            one.content.project
-            for one in importer.read(sample, "harbour")
-            if isinstance(one.content, Draft)
-        }
-
-        assert given == {"harbour"}
-
     def test_reading_changes_no_file(self, importer: Importer, sample: Path) -> None:
         file = split_part(sample)[0]
         folder = file if file.is_dir() else file.parent
         before = _files(folder)
-        list(importer.read(sample, None))
+        list(importer.read(sample))
 
         assert _files(folder) == before
 
 
 def _contents(importer: Importer, source: Path) -> list[Content]:
-    return [one.content for one in importer.read(source, None)]
+    return [one.content for one in importer.read(source)]
 
 
 def _files(folder: Path) -> dict[Path, bytes]:

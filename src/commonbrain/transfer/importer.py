@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from commonbrain.extras import IMPORT_FORMATS, extra_missing
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 
@@ -57,10 +59,18 @@ class Piece:
 
     content: Content
     progress: float
-    is_pinned: bool = False
-    """Whether the source has the memory pinned."""
-    rating: int = 0
-    """Votes for the memory in the source, less those against it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Meter:
+    """How much of a source has been read, in bytes, rows or what else its importer counts."""
+
+    total: int
+    done: int = 0
+
+    def piece(self, content: Content) -> Piece:
+        """Make a piece that ends here."""
+        return Piece(content=content, progress=min(self.done / max(self.total, 1), 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +105,11 @@ class Importer(Protocol):
         """Return the sources below a home folder at their usual places, without reading them."""
         ...
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the pieces of a source in order, without reading a large one as a whole.
 
-        `project` overrides the project that the source suggests. The same source gives the same
-        drafts with the same `source_ref`s, so that reading it twice stores nothing twice.
+        The same source gives the same drafts with the same `source_ref`s, so that reading it twice
+        stores nothing twice.
 
         Raises:
             InvalidInputError: the source is missing or does not have this format; raised before the
@@ -210,6 +220,33 @@ def file_found(path: Path) -> Iterator[Found]:
     """Return a file as a source if it is there."""
     if path.is_file():
         yield Found(path=path, count=1, size_bytes=path.stat().st_size)
+
+
+_DIGEST_CHARS: Final = 16
+"""Enough of a digest to distinguish two long names with the same beginning."""
+
+
+def source_reference(source: str, place: str) -> str:
+    """Join a source and a place in it as `source#place`, shortened if too long."""
+    return _shortened(f"{source}#{place}" if place else source, SOURCE_REF_CHARS_MAX)
+
+
+def name_or_none(text: str | None) -> str | None:
+    """Return a text as a name of an agent, project or label; None without one."""
+    return shorten_name(text) if text else None
+
+
+def shorten_name(text: str) -> str:
+    """Shorten a project, tag or speaker to the maximum length of names."""
+    return _shortened(text, NAME_CHARS_MAX)
+
+
+def _shortened(text: str, chars_max: int) -> str:
+    """Truncate a text and append a digest of the whole, because truncation alone is ambiguous."""
+    if len(text) <= chars_max:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
+    return f"{text[: chars_max - _DIGEST_CHARS - 1]}~{digest}"
 
 
 _ADDRESS: Final = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)*[A-Za-z][A-Za-z0-9+.-]+):/+")

@@ -255,7 +255,7 @@ class Import:
         importer = self._importer(source)
         if not isinstance(importer, ReadsDatabase):
             check_is_path(source.path)
-        pieces = importer.read(source.path, source.project)
+        pieces = _placed(importer.read(source.path), source.project)
         earlier = islice(pieces, report.position)
         known = SourceMap(is_needed=importer.has_relations)
         for batch in _batches(earlier):
@@ -347,6 +347,15 @@ class Import:
         return importer
 
 
+def _placed(pieces: Iterator[Piece], project: str | None) -> Iterator[Piece]:
+    """Put drafts into the given project."""
+    for piece in pieces:
+        if project is not None and isinstance(piece.content, Draft):
+            yield replace(piece, content=replace(piece.content, project=project))
+        else:
+            yield piece
+
+
 def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
     while batch := list(islice(pieces, IMPORT_BATCH)):
         yield batch
@@ -361,8 +370,6 @@ def _drafts(batch: Sequence[Piece], source: ImportSource) -> list[Draft]:
             people=piece.content.people[:TAGS_MAX],
             extract_causes=source.extract_causes,
             imported_from=source.format,
-            pinned=piece.is_pinned,
-            rating=piece.rating,
         )
         for piece in batch
         if isinstance(piece.content, Draft)
@@ -404,7 +411,7 @@ def _add(
                     refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
-                    carried.update(_carried(piece, draft))
+                    carried.update(_carried(draft))
                     omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
     for name, count in related.items():
         (carried if name in CARRIED_RELATIONS else omitted)[name] += count
@@ -428,7 +435,7 @@ def _cut(draft: Draft) -> Mapping[str, int]:
     return {f"{what} {limit}": max(count - TAGS_MAX, 0) for what, count in counts.items()}
 
 
-def _carried(piece: Piece, draft: Draft) -> Iterator[str]:
+def _carried(draft: Draft) -> Iterator[str]:
     """Name what a stored draft took over from its source in addition to the text."""
     speaker = draft.detail.sender if isinstance(draft.detail, MessageDetail) else None
     present = {
@@ -438,7 +445,7 @@ def _carried(piece: Piece, draft: Draft) -> Iterator[str]:
         "projects": draft.project is not None,
         "tags": bool(draft.tags),
         "threads": draft.thread is not None,
-        "pins": piece.is_pinned,
-        "votes": piece.rating != 0,
+        "pins": draft.pinned,
+        "votes": draft.rating != 0,
     }
     return (name for name, is_present in present.items() if is_present)

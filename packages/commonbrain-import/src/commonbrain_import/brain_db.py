@@ -9,22 +9,23 @@ A folder may hold several of them. What `migrate.py` copied into brain.db has th
 there as in the file that it came from, so it is stored once. Times without a zone are in UTC.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Found, Omitted, Piece, Relation, Unreadable
+from commonbrain.transfer.importer import Content, Found, Piece, Relation, Unreadable
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import is_inside, link_outside, name
+from commonbrain.transfer.importers.markdown import is_inside, link_outside
 from commonbrain.transfer.snapshots import is_sqlite
 from commonbrain_import.brain_db_drafts import (
-    PIN,
-    answer_draft,
+    answer_drafts,
     atom_drafts,
     category_drafts,
     insight_drafts,
@@ -36,21 +37,9 @@ from commonbrain_import.brain_db_drafts import (
     reference_of,
     task_drafts,
 )
-from commonbrain_import.databases import (
-    Meter,
-    Row,
-    SqliteTables,
-    fitted,
-    names_in,
-    number_in,
-    omissions,
-    open_sqlite,
-    readable,
-    row_count,
-    share_in,
-    text_in,
-)
-from commonbrain_import.json_files import BoundedJson
+from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
+from commonbrain_import.json_files import BoundedJson, Element, read_elements
+from commonbrain_import.rows import Row, names_in, number_in, share_in, text_in
 
 _HINT: Final = (
     "Name the folder of brain.db (by default ~/.openclaw/workspace/memory), or one of "
@@ -80,6 +69,8 @@ _OMITTED: Final = {
     "templates of tasks": ("todo_templates", None),
     "states of sessions": ("session_states", None),
 }
+_DATABASES: Final = (("messages", "threads"), ("atoms", "causal_links"), ("memories",))
+"""The tables by which a database is known; all are read alike, as far as they are there."""
 _READ: Final = frozenset(
     {
         *("messages", "threads", "acks", "stm", "atoms", "causal_links", "atom_links", "memories"),
@@ -104,7 +95,7 @@ class BrainDb:
         if sizes:
             yield Found(path=folder, count=len(sizes), size_bytes=sum(sizes))
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield messages, short-term memory, pins, tasks and atoms, then how they are related.
 
         Raises:
@@ -122,11 +113,8 @@ class BrainDb:
         for file, reader in known:
             size = file.stat().st_size
             for piece in _read_file(file, reader):
-                content = piece.content
-                if project and isinstance(content, Draft):
-                    content = replace(content, project=name(project))
                 progress = min((before + piece.progress * size) / bytes_total, 1.0)
-                yield replace(piece, content=content, progress=progress)
+                yield replace(piece, progress=progress)
             before += size
 
 
@@ -151,8 +139,8 @@ def _reader_of(file: Path) -> "_Reader | str":
         return f"there is no file {file}."
     if is_sqlite(file):
         with open_sqlite(file, hint=_HINT) as tables:
-            fitting = [reader for needed, reader in _DATABASES if needed <= set(tables.columns)]
-        return fitting[0] if fitting else f"{file.name} has other tables."
+            is_known = any(set(needed) <= set(tables.columns) for needed in _DATABASES)
+        return _read_database if is_known else f"{file.name} has other tables."
     try:
         with file.open("rb") as stream:
             key = _key_of(_ijson().parse(BoundedJson(stream)))
@@ -188,69 +176,61 @@ def _ijson() -> Any:  # noqa: ANN401 it brings no types
 
 def _read_database(file: Path) -> Iterator[Piece]:
     with open_sqlite(file, hint=_HINT) as tables:
-        meter = Meter(total=row_count(tables, _READ))
-        yield from _messages(tables, meter)
-        yield from _acks(tables, meter)
-        for table, (columns, make) in _TABLES.items():
-            for row in readable(tables, table, columns=columns, order="rowid", meter=meter):
-                yield from [row] if isinstance(row, Piece) else _pieces(make(row), meter)
-        yield from _provenance(tables, meter)
-        yield from _links(tables, meter)
-        yield from map(meter.piece, _omitted(tables))
-
-
-def _pieces(contents: Iterator[Draft | Unreadable], meter: Meter) -> Iterator[Piece]:
-    """Make pieces; a draft without a kind is a pin, whose words decide."""
-    for content in contents:
-        is_pinned = isinstance(content, Draft) and content.label == PIN
-        yield meter.piece(content, is_pinned=is_pinned)
+        reader = _TableReader(tables=tables)
+        read: tuple[tuple[str, Sequence[str], Callable[[Row], Iterator[Content]]], ...] = (
+            ("messages", _MESSAGE_COLUMNS, reader.message),
+            ("acks", ("message_id", "agent_id", "ack_body", "acked_at"), reader.answer),
+            *((table, columns, make) for table, (columns, make) in _TABLES.items()),
+            ("stm", _DERIVED_COLUMNS, _entry_origin),
+            ("atoms", _DERIVED_COLUMNS, _atom_origin),
+            ("messages", ("id", "parent_id"), _parent),
+            ("atom_links", _LINK_COLUMNS, _link),
+            ("causal_links", _LINK_COLUMNS, _link),
+        )
+        meter = TableMeter(total=row_count(tables, [table for table, _, _ in read]))
+        for table, columns, make in read:
+            yield from meter.read(tables, table, columns=columns, make=make, order="rowid")
+        reader.tally.update(_omissions(tables))
+        yield from reader.tally.pieces()
 
 
 _MESSAGE_COLUMNS: Final = (
     *("id", "thread_id", "parent_id", "from_agent", "to_agent", "priority", "subject", "body"),
     *("created_at", "expires_at", "task_status", "result", "context"),
 )
+_DERIVED_COLUMNS: Final = ("id", "content", "created_at", "source_message_id", "source_memory_id")
+_LINK_COLUMNS: Final = ("from_atom_id", "to_atom_id", "link_type", "strength")
 
 
-def _messages(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    for row in readable(tables, "messages", columns=_MESSAGE_COLUMNS, order="rowid", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
-        thread = _thread_row(tables, text_in(row, "thread_id"))
-        yield from _pieces(message_drafts(row, thread), meter)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TableReader:
+    """Makes drafts of what belongs to threads, and counts what is left out."""
+
+    tables: SqliteTables
+    tally: Tally = field(default_factory=Tally)
+
+    def message(self, row: Row) -> Iterator[Content]:
+        return message_drafts(row, self._row_of("threads", row.get("thread_id")))
+
+    def answer(self, row: Row) -> Iterator[Content]:
+        """Make an answer a message of its thread, and count one without a text."""
+        if text_in(row, "ack_body"):
+            return answer_drafts(row, self._row_of("messages", row.get("message_id")))
+        self.tally["acknowledgements without a text"] += 1
+        return iter(())
+
+    def _row_of(self, table: str, id_: object) -> Row:
+        """Return what a row says of a thread."""
+        known = self.tables.columns.get(table, ())
+        there = [one for one in ("thread_id", "subject", "tags") if one in known]
+        if not there:
+            return {}
+        statement = f"SELECT {', '.join(there)} FROM {table} WHERE id = ?"  # noqa: S608 constants
+        values = self.tables.connection.execute(statement, (id_,)).fetchone()
+        return dict(zip(there, values, strict=True)) if values else {}
 
 
-def _thread_row(tables: SqliteTables, id_: str) -> Row:
-    """Return the subject and tags of a thread."""
-    there = [one for one in ("subject", "tags") if one in tables.columns.get("threads", ())]
-    if not there:
-        return {}
-    statement = f"SELECT {', '.join(there)} FROM threads WHERE id = ?"  # noqa: S608 two constants
-    values = tables.connection.execute(statement, (id_,)).fetchone()
-    return dict(zip(there, values, strict=True)) if values else {}
-
-
-def _acks(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    """Yield the answers to messages as messages of their threads, and count the silent ones."""
-    columns = ("message_id", "agent_id", "ack_body", "acked_at")
-    silent = 0
-    for row in readable(tables, "acks", columns=columns, order="rowid", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
-        statement = "SELECT thread_id, subject FROM messages WHERE id = ?"
-        answered = tables.connection.execute(statement, (row.get("message_id"),)).fetchone()
-        names = ("thread_id", "subject")
-        answer = answer_draft(row, dict(zip(names, answered, strict=True)) if answered else {})
-        silent += answer is None
-        if answer is not None:
-            yield from map(meter.piece, fitted(answer))
-    if silent:
-        yield meter.piece(Omitted(what="acknowledgements without a text", count=silent))
-
-
-_Make = Callable[[Row], Iterator[Draft | Unreadable]]
+_Make = Callable[[Row], Iterator[Draft]]
 _MEMORY_COLUMNS: Final = (
     *("id", "content", "categories", "category", "importance", "created_at", "timestamp"),
     *("expires_at", "source", "confidence"),
@@ -279,132 +259,106 @@ _TABLES: Final[Mapping[str, tuple[tuple[str, ...], _Make]]] = {
 }
 
 
-def _provenance(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    """Yield what entries and atoms were made from, and which message answers which."""
-    derived = ("id", "content", "created_at", "source_message_id", "source_memory_id")
-    for table, own in (("stm", "stm"), ("atoms", "atom")):
-        for row in tables.rows(table, derived, order="rowid"):
-            if isinstance(row, Unreadable):
-                continue  # Reported when the drafts were read.
-            first = memory_ref(row) if own == "stm" else reference(f"atom/{text_in(row, 'id')}")
-            second = reference_of(text_in(row, "source_message_id", "source_memory_id"))
-            if second is not None:
-                relation = Relation(first=first, second=second, type=LinkType.DERIVED_FROM)
-                yield meter.piece(relation)
-    for row in tables.rows("messages", ("id", "parent_id"), order="rowid"):
-        if not isinstance(row, Unreadable) and text_in(row, "parent_id"):
-            first, second = (
-                reference(f"message/{text_in(row, one)}") for one in ("id", "parent_id")
-            )
-            yield meter.piece(Relation(first=first, second=second, type=LinkType.ABOUT))
+def _entry_origin(row: Row) -> Iterator[Relation]:
+    return _origin(row, memory_ref(row))
 
 
-def _links(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    """Yield the causal links between atoms."""
-    columns = ("from_atom_id", "to_atom_id", "link_type", "strength")
-    for table in ("atom_links", "causal_links"):
-        for row in readable(tables, table, columns=columns, order="rowid", meter=meter):
-            if isinstance(row, Piece):
-                yield row
-                continue
-            sort = text_in(row, "link_type") or LinkType.CAUSES
-            relation = Relation(
-                first=reference(f"atom/{text_in(row, 'from_atom_id')}"),
-                second=reference(f"atom/{text_in(row, 'to_atom_id')}"),
-                type=LinkType(sort) if sort in tuple(LinkType) else LinkType.RELATES_TO,
-                strength=share_in(row, "strength"),
-            )
-            yield meter.piece(relation)
+def _atom_origin(row: Row) -> Iterator[Relation]:
+    return _origin(row, _atom_ref(row, "id"))
 
 
-def _omitted(tables: SqliteTables) -> Iterator[Omitted]:
+def _origin(row: Row, first: str) -> Iterator[Relation]:
+    """Yield what an entry or an atom was made from."""
+    second = reference_of(text_in(row, "source_message_id", "source_memory_id"))
+    if second is not None:
+        yield Relation(first=first, second=second, type=LinkType.DERIVED_FROM)
+
+
+def _parent(row: Row) -> Iterator[Relation]:
+    """Yield which message this one answers."""
+    if text_in(row, "parent_id"):
+        first, second = (reference(f"message/{text_in(row, one)}") for one in ("id", "parent_id"))
+        yield Relation(first=first, second=second, type=LinkType.ABOUT)
+
+
+def _link(row: Row) -> Iterator[Relation]:
+    """Yield the causal link between two atoms."""
+    sort = text_in(row, "link_type") or LinkType.CAUSES
+    yield Relation(
+        first=_atom_ref(row, "from_atom_id"),
+        second=_atom_ref(row, "to_atom_id"),
+        type=LinkType(sort) if sort in tuple(LinkType) else LinkType.RELATES_TO,
+        strength=share_in(row, "strength"),
+    )
+
+
+def _atom_ref(row: Row, column: str) -> str:
+    return reference(f"atom/{text_in(row, column)}")
+
+
+def _omissions(tables: SqliteTables) -> Mapping[str, int]:
     """Count what is not carried over, and the rows of tables that later versions have added."""
-    yield from omissions(tables, _OMITTED)
     named = {table for table, column in _OMITTED.values() if column is None}
     others = [
         one
         for one in tables.columns
         if one not in _READ | named and "_fts" not in one and not one.startswith("sqlite_")
     ]
-    yield from omissions(tables, {f"rows of the table {one}": (one, None) for one in others})
-
-
-_DATABASES: Final[tuple[tuple[frozenset[str], _Reader], ...]] = tuple(
-    (frozenset(needed), _read_database)
-    for needed in ({"messages", "threads"}, {"atoms", "causal_links"}, {"memories"})
-)
-"""The tables by which a database is known; all are read alike, as far as they are there."""
+    added = {f"rows of the table {one}": (one, None) for one in others}
+    return omissions(tables, {**_OMITTED, **added})
 
 
 # JSON files
 
 
-def _elements(file: Path, key: str) -> Iterator[tuple[Row | Unreadable, float]]:
-    """Yield the objects of a list one by one, each with the share of the file read so far."""
-    size = max(file.stat().st_size, 1)
-    done = 0
-    with file.open("rb") as stream:
-        try:
-            for value in _ijson().items(BoundedJson(stream), f"{key}.item"):
-                done += 1
-                row = as_object(value)
-                wrong = Unreadable(where=f"{file.name}, {key} {done}", reason="It is no object.")
-                yield wrong if row is None else row, stream.tell() / size
-        except (_ijson().JSONError, ValueError) as error:
-            reason = f"From here on it cannot be read: {str(error).partition(chr(10))[0]}"
-            yield Unreadable(where=f"{file.name}, after {key} {done}", reason=reason), 1.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JsonReader:
+    """Makes drafts of one list in a JSON file, and counts what is left out."""
+
+    key: str
+    make: _Make
+    tally: Tally = field(default_factory=Tally)
+
+    def read(self, element: Element) -> Iterator[Content]:
+        row = as_object(element.value)
+        if element.key != self.key:
+            return
+        if row is None:
+            where = f"{self.key} {element.number}"
+            yield Unreadable(where=where, reason="It is no object.")
+        elif element.is_in_list:
+            self.tally["access counts"] += bool(number_in(row, "access_count"))
+            self.tally["read receipts"] += len(as_list(row.get("read_by")) or ())
+            yield from self.make(row)
+        else:
+            for name, value in row.items():
+                yield from self.make({**(as_object(value) or {}), "name": name})
 
 
-def _read_list(file: Path, key: str, *, make: _Make) -> Iterator[Piece]:
-    counts = 0
-    for row, progress in _elements(file, key):
-        contents = iter([row]) if isinstance(row, Unreadable) else make(row)
-        counts += not isinstance(row, Unreadable) and bool(number_in(row, "access_count"))
-        for piece in _pieces(contents, Meter(total=1)):
-            yield replace(piece, progress=min(progress, 1.0))
-    if counts:
-        yield Piece(content=Omitted(what="access counts", count=counts), progress=1.0)
+def _read_json(file: Path, *, key: str, make: _Make) -> Iterator[Piece]:
+    reader = _JsonReader(key=key, make=make)
+    yield from read_elements(file, reader.read, hint=_HINT)
+    yield from reader.tally.pieces()
 
 
-def _read_synapse(file: Path) -> Iterator[Piece]:
-    """Yield messages with their answers, and count the receipts."""
-    receipts = 0
-    yield from _read_list(file, "messages", make=_message_and_answer)
-    for row, _ in _elements(file, "messages"):
-        receipts += 0 if isinstance(row, Unreadable) else len(as_list(row.get("read_by")) or ())
-    if receipts:
-        yield Piece(content=Omitted(what="read receipts", count=receipts), progress=1.0)
-
-
-def _message_and_answer(row: Row) -> Iterator[Draft | Unreadable]:
+def _message_and_answer(row: Row) -> Iterator[Draft]:
     yield from message_drafts(row, {})
-    readers = names_in(row.get("read_by"))
-    # As `migrate.py` does: the file does not say who of its readers acknowledged a message.
-    agent = next(iter(readers), text_in(row, "to") or "unknown")
-    answered = {**row, "message_id": row.get("id"), "agent_id": agent}
-    answer = answer_draft({**answered, "acked_at": row.get("timestamp")}, row)
-    if answer is not None:
-        yield from fitted(answer)
-
-
-def _read_categories(file: Path) -> Iterator[Piece]:
-    with file.open("rb") as stream:
-        try:
-            for key, value in cast(
-                "Iterator[tuple[str, object]]", _ijson().kvitems(BoundedJson(stream), "categories")
-            ):
-                row = {**(as_object(value) or {}), "name": key}
-                yield from _pieces(category_drafts(row), Meter(total=1))
-        except (_ijson().JSONError, ValueError) as error:
-            reason = f"From here on it cannot be read: {str(error).partition(chr(10))[0]}"
-            yield Piece(content=Unreadable(where=file.name, reason=reason), progress=1.0)
+    if text_in(row, "ack_body"):
+        readers = names_in(row.get("read_by"))
+        # As `migrate.py` does: the file does not say who of its readers acknowledged a message.
+        agent = next(iter(readers), text_in(row, "to") or "unknown")
+        answered = {**row, "message_id": row.get("id"), "agent_id": agent}
+        yield from answer_drafts({**answered, "acked_at": row.get("timestamp")}, row)
 
 
 _JSON_FILES: Final[Mapping[str, _Reader]] = {
-    "messages": _read_synapse,
-    "short_term_memory": lambda file: _read_list(file, "short_term_memory", make=memory_drafts),
-    "items": lambda file: _read_list(file, "items", make=pin_drafts),
-    "categories": _read_categories,
+    key: partial(_read_json, key=key, make=make)
+    for key, make in {
+        "messages": _message_and_answer,
+        "short_term_memory": memory_drafts,
+        "items": pin_drafts,
+        "categories": category_drafts,
+    }.items()
 }
 
 

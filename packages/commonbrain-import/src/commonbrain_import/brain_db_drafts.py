@@ -17,19 +17,8 @@ from commonbrain.model.kinds import (
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
-from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.importers.markdown import source_reference
-from commonbrain_import.databases import (
-    Row,
-    fitted,
-    names_in,
-    number_in,
-    one_name,
-    ruled,
-    share_in,
-    text_in,
-    time_in,
-)
+from commonbrain.transfer.importer import name_or_none, source_reference
+from commonbrain_import.rows import Row, names_in, number_in, share_in, text_in, time_in
 
 _IMPORTANCE_MAX: Final = 3.0
 """The scale of brain-db's importance: 1 is normal, 2 is kept, 3 is critical."""
@@ -39,7 +28,7 @@ _PRIORITIES: Final = {"urgent": TaskPriority.HIGH, "critical": TaskPriority.HIGH
 _STATUSES: Final = {"completed": TaskStatus.DONE, "cancelled": TaskStatus.DONE}
 
 
-def message_drafts(row: Row, thread: Row) -> Iterator[Draft | Unreadable]:
+def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
     """Make a message; the state, context and result of a delegated task follow its text."""
     where = reference(f"message/{text_in(row, 'id')}")
     state = text_in(row, "task_status")
@@ -50,13 +39,10 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft | Unreadable]:
     )
     further = [f"[{what}] {text}" for what, text in named if text]
     body = "\n\n".join(filter(None, (text_in(row, "body"), *further)))
-    if not body:
-        yield Unreadable(where=where, reason="The message has no text.")
-        return
     subject = text_in(row, "subject")
     priority = text_in(row, "priority")
     receiver = text_in(row, "to_agent", "to")
-    draft = Draft(
+    yield Draft(
         body=body,
         kind=Kind.MESSAGE,
         tags=names_in(thread.get("tags")),
@@ -66,14 +52,13 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft | Unreadable]:
         expires_at=time_in(row, "expires_at"),
         thread=_thread_ref(text_in(row, "thread_id"), text_in(thread, "subject") or subject),
         detail=MessageDetail(
-            sender=one_name(text_in(row, "from_agent", "from")),
+            sender=name_or_none(text_in(row, "from_agent", "from")),
             subject=source_reference(subject, "") if subject else None,
             priority=MessagePriority(priority)
             if priority in tuple(MessagePriority)
             else MessagePriority.INFO,
         ),
     )
-    yield from fitted(draft)
 
 
 def _thread_ref(id_: str, subject: str) -> ThreadRef:
@@ -82,33 +67,28 @@ def _thread_ref(id_: str, subject: str) -> ThreadRef:
     return ThreadRef(key=key, subject=source_reference(shown, ""))
 
 
-def answer_draft(row: Row, message: Row) -> Draft | None:
-    """Make a message of the text of an acknowledgement; None without a text."""
-    body, agent = text_in(row, "ack_body"), text_in(row, "agent_id")
-    if not body:
-        return None
+def answer_drafts(row: Row, message: Row) -> Iterator[Draft]:
+    """Make a message of the text of an acknowledgement."""
+    agent = text_in(row, "agent_id")
     thread = text_in(message, "thread_id") or text_in(row, "message_id")
-    return Draft(
-        body=body,
+    yield Draft(
+        body=text_in(row, "ack_body"),
         kind=Kind.MESSAGE,
         source_ref=reference(f"ack/{text_in(row, 'message_id')}/{agent}"),
         occurred_at=time_in(row, "acked_at"),
         thread=_thread_ref(thread, text_in(message, "subject")),
-        detail=MessageDetail(sender=one_name(agent)),
+        detail=MessageDetail(sender=name_or_none(agent)),
     )
 
 
-def memory_drafts(row: Row) -> Iterator[Draft | Unreadable]:
+def memory_drafts(row: Row) -> Iterator[Draft]:
     """Make an event of an entry of short-term memory."""
     body = text_in(row, "content")
     where = memory_ref(row)
-    if not body:
-        yield Unreadable(where=where, reason="The entry has no text.")
-        return
     importance = number_in(row, "importance")
     source = text_in(row, "source")
     categories = row.get("categories") or row.get("category")
-    draft = Draft(
+    yield Draft(
         body=body,
         kind=Kind.EVENT,
         label="stm",
@@ -117,14 +97,13 @@ def memory_drafts(row: Row) -> Iterator[Draft | Unreadable]:
         source_ref=where,
         occurred_at=time_in(row, "created_at", "timestamp"),
         expires_at=time_in(row, "expires_at"),
-        author=one_name(source.removeprefix("synapse:").removeprefix("migrated:")),
+        author=name_or_none(source.removeprefix("synapse:").removeprefix("migrated:")),
         detail=EventDetail(
             importance=None
             if importance is None
             else min(max(importance / _IMPORTANCE_MAX, 0.0), 1.0)
         ),
     )
-    yield from fitted(draft)
 
 
 def memory_ref(row: Row) -> str:
@@ -140,63 +119,49 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
 
 
-def atom_drafts(row: Row) -> Iterator[Draft | Unreadable]:
+def atom_drafts(row: Row) -> Iterator[Draft]:
     """Make an atom, whose text has all its fields in full."""
     where = reference(f"atom/{text_in(row, 'id')}")
     fields = {one: text_in(row, one) for one in ("subject", "action", "outcome", "consequences")}
     body = " | ".join(filter(None, fields.values()))
-    if not body:
-        yield Unreadable(where=where, reason="The atom has no text.")
-        return
     shortened = {one: text[:SOURCE_REF_CHARS_MAX] or None for one, text in fields.items()}
-    draft = Draft(
+    yield Draft(
         body=body,
         kind=Kind.ATOM,
         confidence=share_in(row, "confidence"),
         source_ref=where,
         occurred_at=time_in(row, "action_timestamp", "created_at"),
-        author=one_name(text_in(row, "source").removeprefix("synapse:")),
+        author=name_or_none(text_in(row, "source").removeprefix("synapse:")),
         detail=AtomDetail(
             **shortened,
             outcome_delay_s=number_in(row, "outcome_delay_seconds"),
             consequence_delay_s=number_in(row, "consequence_delay_seconds"),
         ),
     )
-    yield from fitted(draft)
 
 
-PIN: Final = "pin"
-"""Label of what working memory holds, which is always in view there."""
-
-
-def pin_drafts(row: Row) -> Iterator[Draft | Unreadable]:
+def pin_drafts(row: Row) -> Iterator[Draft]:
     """Make a memory of a pin; its words decide its kind."""
     body, label = text_in(row, "content"), text_in(row, "label")
     where = reference(f"pin/{_digest(body)}")
-    if not body:
-        yield Unreadable(where=where, reason="The pin has no text.")
-        return
-    draft = Draft(
+    yield Draft(
         body=body,
         kind=classify(body),
-        label=PIN,
+        label="pin",
+        pinned=True,
         headline=label or None,
         source_ref=where,
         occurred_at=time_in(row, "pinned_at", "pinnedAt"),
     )
-    yield from fitted(ruled(draft) if draft.kind is Kind.RULE else draft)
 
 
-def task_drafts(row: Row) -> Iterator[Draft | Unreadable]:
+def task_drafts(row: Row) -> Iterator[Draft]:
     """Make a task with its description."""
     title = text_in(row, "title")
     where = reference(f"todo/{text_in(row, 'id')}")
     body = "\n\n".join(filter(None, (title, text_in(row, "description"))))
-    if not body:
-        yield Unreadable(where=where, reason="The task has no text.")
-        return
     status, priority = text_in(row, "status").lower(), text_in(row, "priority").lower()
-    draft = Draft(
+    yield Draft(
         body=body,
         kind=Kind.TASK,
         headline=title or None,
@@ -211,17 +176,16 @@ def task_drafts(row: Row) -> Iterator[Draft | Unreadable]:
             if priority in tuple(TaskPriority)
             else _PRIORITIES.get(priority, TaskPriority.MEDIUM),
             due_at=time_in(row, "due_at"),
-            assignee=one_name(text_in(row, "assigned_to")),
+            assignee=name_or_none(text_in(row, "assigned_to")),
         ),
     )
-    yield from fitted(draft)
 
 
-def insight_drafts(row: Row) -> Iterator[Draft | Unreadable]:
+def insight_drafts(row: Row) -> Iterator[Draft]:
     """Make a fact of an insight, with its title."""
     title = text_in(row, "title")
     where = reference(f"insight/{text_in(row, 'id')}")
-    draft = Draft(
+    yield Draft(
         body="\n\n".join(filter(None, (title, text_in(row, "body")))),
         kind="insight",
         confidence=share_in(row, "confidence"),
@@ -230,14 +194,13 @@ def insight_drafts(row: Row) -> Iterator[Draft | Unreadable]:
         occurred_at=time_in(row, "generated_at", "created_at"),
         expires_at=time_in(row, "expires_at"),
     )
-    yield from fitted(draft)
 
 
-def category_drafts(row: Row) -> Iterator[Draft | Unreadable]:
+def category_drafts(row: Row) -> Iterator[Draft]:
     """Make a fact of the description of a category and its keywords."""
     named, keywords = text_in(row, "name"), names_in(row.get("keywords"))
     first = f"Category {named}: {text_in(row, 'description')}".rstrip(": ")
-    draft = Draft(
+    yield Draft(
         body=f"{first}\nKeywords: {', '.join(keywords)}" if keywords else first,
         kind=Kind.FACT,
         label="category",
@@ -245,7 +208,6 @@ def category_drafts(row: Row) -> Iterator[Draft | Unreadable]:
         source_ref=reference(f"category/{named}"),
         occurred_at=time_in(row, "created_at"),
     )
-    yield from fitted(draft)
 
 
 def reference(place: str) -> str:

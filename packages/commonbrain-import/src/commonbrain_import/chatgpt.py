@@ -30,6 +30,7 @@ from commonbrain.transfer.importers.chats import (
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain_import.exports import chats_of, members, pieces
+from commonbrain_import.rows import Row, text_in
 
 _BRANCHES: Final = "messages of other branches"
 _TEXTS: Final = frozenset({"text", "multimodal_text"})
@@ -54,7 +55,7 @@ class ChatGpt:
             if not file.name.startswith("data-"):
                 yield from file_found(file)
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the messages chat by chat, in the order of the export.
 
         Raises:
@@ -62,7 +63,7 @@ class ChatGpt:
 
         """
         tally = Tally()
-        reader = _Reader(project=project, tally=tally)
+        reader = _Reader(tally=tally)
         with members(source) as files:
             chats = chats_of(files, source, has="mapping", service="ChatGPT")
             yield from links_outside(source, "*.json")
@@ -73,35 +74,30 @@ class ChatGpt:
 class _Reader:
     """Makes messages of chats."""
 
-    project: str | None
     tally: Tally
 
-    def read(self, fields: Mapping[str, object]) -> Iterator[Content]:
-        id_ = str(fields.get("conversation_id") or fields.get("id") or "")
+    def read(self, fields: Row) -> Iterator[Content]:
+        id_ = text_in(fields, "conversation_id", "id")
         mapping = as_object(fields.get("mapping"))
         if not id_ or mapping is None:
             yield Unreadable(where=f"chat {id_}".strip(), reason="It has no id or no messages.")
             return
-        title = fields.get("title")
         chat = Chat(
             format="chatgpt",
             id=id_,
-            title=title.strip() if isinstance(title, str) else "",
-            project=self.project,
+            title=text_in(fields, "title"),
             begun_at=parse_time(fields.get("create_time")),
         )
         branch = _branch(mapping, fields.get("current_node"))
         for key, message in branch.items():
             yield from self._message(message, chat, place=key)
         others = (one for key, one in _messages(mapping) if key not in branch)
-        self.tally.add({_BRANCHES: sum(_speaker(one) is not None for one in others)})
+        self.tally[_BRANCHES] += sum(_speaker(one) is not None for one in others)
 
-    def _message(
-        self, message: Mapping[str, object], chat: Chat, *, place: str
-    ) -> Iterator[Content]:
+    def _message(self, message: Row, chat: Chat, *, place: str) -> Iterator[Content]:
         speaker = _speaker(message)
         if speaker is None:
-            self.tally.one(_sort(message))
+            self.tally[_sort(message)] += 1
             return
         text = self._text(as_object(message.get("content")) or {})
         if not text:
@@ -116,7 +112,7 @@ class _Reader:
             author=model if isinstance(model, str) and speaker == ASSISTANT else None,
         )
 
-    def _text(self, content: Mapping[str, object]) -> str:
+    def _text(self, content: Row) -> str:
         """Return the text of a message, and of recordings in it; count its other parts."""
         texts: list[str] = []
         for part in as_list(content.get("parts")) or (content.get("text"),):
@@ -125,18 +121,18 @@ class _Reader:
             if isinstance(text, str):
                 texts.append(_CITATION.sub("", text).strip())
             elif fields is not None:
-                self.tally.one(ATTACHMENTS)
+                self.tally[ATTACHMENTS] += 1
         return "\n".join(filter(None, texts))
 
 
-def _messages(mapping: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _messages(mapping: Row) -> Iterator[tuple[str, Row]]:
     for key, node in mapping.items():
         message = as_object((as_object(node) or {}).get("message"))
         if message is not None:
             yield key, message
 
 
-def _branch(mapping: Mapping[str, object], current: object) -> Mapping[str, Mapping[str, object]]:
+def _branch(mapping: Row, current: object) -> Mapping[str, Row]:
     """Return the messages from the root to the current node, by node.
 
     Without a current node, it is the end of the branch with the latest message.
@@ -154,13 +150,13 @@ def _branch(mapping: Mapping[str, object], current: object) -> Mapping[str, Mapp
     return {one: messages[one] for one in reversed(path) if one in messages}
 
 
-def _latest(messages: Mapping[str, Mapping[str, object]]) -> str | None:
+def _latest(messages: Mapping[str, Row]) -> str | None:
     times = {key: parse_time(one.get("create_time")) for key, one in messages.items()}
     dated = [(time, key) for key, time in times.items() if time is not None]
     return max(dated)[1] if dated else next(reversed(list(messages)), None)
 
 
-def _end(mapping: Mapping[str, object], key: str | None) -> str | None:
+def _end(mapping: Row, key: str | None) -> str | None:
     """Return the last node below a node, by way of the last children."""
     for _ in mapping:
         children = as_list((as_object(mapping.get(key or "")) or {}).get("children"))
@@ -171,7 +167,7 @@ def _end(mapping: Mapping[str, object], key: str | None) -> str | None:
     return key
 
 
-def _speaker(message: Mapping[str, object]) -> str | None:
+def _speaker(message: Row) -> str | None:
     """Return who says a message that a reader of the chat sees; None of others."""
     role = (as_object(message.get("author")) or {}).get("role")
     content = as_object(message.get("content")) or {}
@@ -189,7 +185,7 @@ def _is_filled(part: object) -> bool:
     return bool(part.strip()) if isinstance(part, str) else part is not None
 
 
-def _sort(message: Mapping[str, object]) -> str:
+def _sort(message: Row) -> str:
     """Name what is left out with a message that nobody says."""
     role = (as_object(message.get("author")) or {}).get("role")
     content = as_object(message.get("content")) or {}

@@ -9,13 +9,21 @@ content}]}`. Anthropic does not publish the format; this follows readers of it i
 repositories, such as https://github.com/socketteer/Claude-Conversation-Exporter.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, file_found
+from commonbrain.transfer.importer import (
+    Content,
+    Found,
+    Piece,
+    Unreadable,
+    file_found,
+    name_or_none,
+    source_reference,
+)
 from commonbrain.transfer.importers.chats import (
     ASSISTANT,
     ATTACHMENTS,
@@ -28,13 +36,9 @@ from commonbrain.transfer.importers.chats import (
     parse_time,
 )
 from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import (
-    drafts_of_text,
-    links_outside,
-    name,
-    source_reference,
-)
-from commonbrain_import.exports import Member, chats_of, elements, members, pieces
+from commonbrain.transfer.importers.markdown import drafts_of_text, links_outside
+from commonbrain_import.exports import Member, chats_in, chats_of, members, pieces
+from commonbrain_import.rows import Row, text_in
 
 _FORMAT: Final = "claude-ai"
 _SENDERS: Final = {"human": USER, "assistant": ASSISTANT}
@@ -63,7 +67,7 @@ class ClaudeAi:
         for file in sorted((home / "Downloads").glob("data-*-batch-*.zip")):
             yield from file_found(file)
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield memories and projects, then the messages chat by chat.
 
         Raises:
@@ -71,7 +75,7 @@ class ClaudeAi:
 
         """
         tally = Tally()
-        reader = _Reader(project=project, tally=tally)
+        reader = _Reader(tally=tally)
         with members(source) as files:
             chats = chats_of(files, source, has="chat_messages", service="Claude.ai")
             yield from links_outside(source, "*.json")
@@ -96,54 +100,52 @@ def _is_named(member: Member, what: str) -> bool:
 class _Reader:
     """Makes messages of chats, and notes of memories and projects."""
 
-    project: str | None
     tally: Tally
     projects: dict[str, str] = field(default_factory=dict[str, str])
     """Names of the projects by their ids."""
 
     def name_projects(self, files: list[Member]) -> None:
         for file in files:
-            for fields, _ in elements(file):
+            for fields, _ in chats_in(file):
                 if not isinstance(fields, Unreadable):
-                    self.projects[str(fields.get("uuid"))] = _text(fields.get("name"))
+                    self.projects[str(fields.get("uuid"))] = text_in(fields, "name")
 
-    def read_memory(self, fields: Mapping[str, object]) -> Iterator[Content]:
-        yield from self._notes(fields.get("conversations_memory"), "memory", project=None)
-        for id_, text in (as_object(fields.get("project_memories")) or {}).items():
-            project = self.projects.get(id_) or id_
+    def read_memory(self, fields: Row) -> Iterator[Content]:
+        yield from self._notes(text_in(fields, "conversations_memory"), "memory", project=None)
+        memories = as_object(fields.get("project_memories")) or {}
+        for id_ in memories:
+            project, text = self.projects.get(id_) or id_, text_in(memories, id_)
             yield from self._notes(text, f"memory/{id_}", project=project)
 
-    def read_project(self, fields: Mapping[str, object]) -> Iterator[Content]:
-        id_, project = str(fields.get("uuid")), _text(fields.get("name"))
+    def read_project(self, fields: Row) -> Iterator[Content]:
+        id_, project = str(fields.get("uuid")), text_in(fields, "name")
         time = fields.get("updated_at") or fields.get("created_at")
         for part in ("description", "prompt_template"):
-            yield from self._notes(
-                fields.get(part), f"project/{id_}/{part}", project=project, time=time
-            )
+            text, place = text_in(fields, part), f"project/{id_}/{part}"
+            yield from self._notes(text, place, project=project, time=time)
         for doc in map(as_object, as_list(fields.get("docs")) or ()):
-            file = _text(doc.get("filename")) if doc else ""
+            file = text_in(doc, "filename") if doc else ""
             if doc is None or not file.lower().endswith(_NOTES):
-                self.tally.one(ATTACHMENTS)
+                self.tally[ATTACHMENTS] += 1
                 continue
             place = f"project/{id_}/{doc.get('uuid') or file}"
             time = doc.get("created_at")
-            yield from self._notes(doc.get("content"), place, project=project, time=time)
+            yield from self._notes(text_in(doc, "content"), place, project=project, time=time)
 
     def _notes(
-        self, text: object, place: str, *, project: str | None, time: object = None
+        self, text: str, place: str, *, project: str | None, time: object = None
     ) -> Iterator[Content]:
-        about = self.project or project
         context_fields = Draft(
             body="",
-            project=name(about) if about else None,
+            project=name_or_none(project),
             confidence=_CONFIDENCE,
             source_ref=source_reference(_FORMAT, place),
             occurred_at=parse_time(time),
         )
-        yield from drafts_of_text(_text(text), context_fields)
+        yield from drafts_of_text(text, context_fields)
 
-    def read_chat(self, fields: Mapping[str, object]) -> Iterator[Content]:
-        id_, messages = _text(fields.get("uuid")), as_list(fields.get("chat_messages"))
+    def read_chat(self, fields: Row) -> Iterator[Content]:
+        id_, messages = text_in(fields, "uuid"), as_list(fields.get("chat_messages"))
         if not id_ or messages is None:
             yield Unreadable(where=f"chat {id_}".strip(), reason="It has no id or no messages.")
             return
@@ -151,41 +153,37 @@ class _Reader:
         chat = Chat(
             format=_FORMAT,
             id=id_,
-            title=_text(fields.get("name")),
-            project=self.project or _text(owner.get("name")) or None,
+            title=text_in(fields, "name"),
+            project=text_in(owner, "name") or None,
             begun_at=parse_time(fields.get("created_at")),
         )
         for number, message in enumerate(map(as_object, messages), 1):
             place = f"{id_}:{number}"
-            sender = _SENDERS.get(_text(message.get("sender"))) if message else None
+            sender = _SENDERS.get(text_in(message, "sender")) if message else None
             if message is None or sender is None:
                 yield Unreadable(where=f"chat {place}", reason="It is not a message of anybody.")
                 continue
             text = self._message_text(message)
             if text:
-                own = _text(message.get("uuid")) or place
+                own = text_in(message, "uuid") or place
                 time = message.get("created_at")
                 yield from chat.say(text, sender=sender, id_=own, time=time)
 
-    def _message_text(self, message: Mapping[str, object]) -> str:
+    def _message_text(self, message: Row) -> str:
         """Return the text of a message and count its other parts.
 
         `text` replaces blocks that cannot be shown by a note, so the blocks come first.
         """
         for part in ("attachments", "files"):
-            self.tally.add({ATTACHMENTS: len(as_list(message.get(part)) or ())})
+            self.tally[ATTACHMENTS] += len(as_list(message.get(part)) or ())
         texts: list[str] = []
         for block in map(as_object, as_list(message.get("content")) or ()):
-            sort = _text(block.get("type")) if block else ""
+            sort = text_in(block, "type") if block else ""
             if block is not None and sort == "text":
-                texts.append(_text(block.get("text")))
+                texts.append(text_in(block, "text"))
             else:
-                self.tally.one(_BLOCKS.get(sort, ATTACHMENTS))
-        return "\n".join(filter(None, texts)) or _text(message.get("text"))
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+                self.tally[_BLOCKS.get(sort, ATTACHMENTS)] += 1
+        return "\n".join(filter(None, texts)) or text_in(message, "text")
 
 
 IMPORTER: Final = ClaudeAi()

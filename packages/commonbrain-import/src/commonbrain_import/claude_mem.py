@@ -17,24 +17,19 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import EpisodeDetail, Kind, MessageDetail
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, file_found
-from commonbrain.transfer.importers.json_lines import as_list
-from commonbrain.transfer.importers.markdown import source_reference
-from commonbrain_import.databases import (
-    Meter,
-    Row,
-    SqliteTables,
-    fitted,
-    json_in,
-    names_in,
-    omissions,
-    one_name,
-    open_sqlite,
-    readable,
-    row_count,
-    text_in,
-    time_in,
+from commonbrain.transfer.importer import (
+    Content,
+    Found,
+    Piece,
+    Unreadable,
+    file_found,
+    name_or_none,
+    source_reference,
 )
+from commonbrain.transfer.importers.chats import Tally
+from commonbrain.transfer.importers.json_lines import as_list
+from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
+from commonbrain_import.rows import Row, json_in, names_in, text_in, time_in
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."
 _OBSERVATIONS: Final = (
@@ -55,7 +50,6 @@ _SESSIONS: Final = (
     *("id", "content_session_id", "memory_session_id", "project", "custom_title", "user_prompt"),
     *("started_at_epoch", "claude_session_id", "sdk_session_id"),
 )
-_READ: Final = ("sdk_sessions", "observations", "session_summaries", "user_prompts")
 _KINDS: Final[Mapping[str, tuple[Kind, str]]] = {
     "decision": (Kind.FACT, "decision"),
     "discovery": (Kind.FACT, "insight"),
@@ -81,7 +75,7 @@ class ClaudeMem:
         """Return the database in claude-mem's default folder."""
         yield from file_found(home / ".claude-mem" / "claude-mem.db")
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the observations, then the summaries, then the prompts, each in order.
 
         Raises:
@@ -92,28 +86,23 @@ class ClaudeMem:
         with open_sqlite(source, hint=_HINT) as tables:
             if not {"observations", "session_summaries"} <= set(tables.columns):
                 raise InvalidInputError(f"{source} is not a database of claude-mem.", hint=_HINT)
-            meter = Meter(total=row_count(tables, _READ))
-            sessions = _sessions(tables, meter)
-            for table, columns in (
-                ("observations", _OBSERVATIONS),
-                ("session_summaries", _SUMMARIES),
-                ("user_prompts", _PROMPTS),
-            ):
-                for row in readable(tables, table, columns=columns, order="id", meter=meter):
-                    if isinstance(row, Piece):
-                        yield row
-                        continue
-                    for content in _content(table, row, sessions=sessions, project=project):
-                        yield meter.piece(content)
-            for one in omissions(tables, _OMITTED):
-                yield meter.piece(one)
+            reader = _Reader(sessions=_sessions(tables))
+            read = {
+                "observations": (_OBSERVATIONS, _observation),
+                "session_summaries": (_SUMMARIES, reader.summary),
+                "user_prompts": (_PROMPTS, reader.prompt),
+            }
+            meter = TableMeter(total=row_count(tables, read))
+            for table, (columns, make) in read.items():
+                yield from meter.read(tables, table, columns=columns, make=make)
+            yield from Tally(omissions(tables, _OMITTED)).pieces()
 
 
-def _sessions(tables: SqliteTables, meter: Meter) -> Mapping[str, Row]:
+def _sessions(tables: SqliteTables) -> Mapping[str, Row]:
     """Return the sessions by both of their ids; there are far fewer than observations."""
     sessions: dict[str, Row] = {}
-    for row in readable(tables, "sdk_sessions", columns=_SESSIONS, order="id", meter=meter):
-        if not isinstance(row, Piece):
+    for row in tables.rows("sdk_sessions", _SESSIONS, order="id"):
+        if not isinstance(row, Unreadable):
             for column in ("content_session_id", "claude_session_id"):
                 sessions[f"content {text_in(row, column)}"] = row
             for column in ("memory_session_id", "sdk_session_id"):
@@ -121,23 +110,7 @@ def _sessions(tables: SqliteTables, meter: Meter) -> Mapping[str, Row]:
     return sessions
 
 
-def _content(
-    table: str, row: Row, *, sessions: Mapping[str, Row], project: str | None
-) -> Iterator[Content]:
-    match table:
-        case "observations":
-            draft = _observation(row, project=project)
-        case "session_summaries":
-            draft = _summary(row, sessions=sessions, project=project)
-        case _:
-            draft = _prompt(row, sessions=sessions, project=project)
-    if draft.body:
-        yield from fitted(draft)
-    else:
-        yield Unreadable(where=draft.source_ref or table, reason="It has no text.")
-
-
-def _observation(row: Row, *, project: str | None) -> Draft:
+def _observation(row: Row) -> Iterator[Content]:
     title, type_ = text_in(row, "title"), text_in(row, "type")
     kind, label = _KINDS.get(type_, (Kind.EVENT, type_))
     paragraphs = [
@@ -147,57 +120,62 @@ def _observation(row: Row, *, project: str | None) -> Draft:
         "\n".join(f"- {fact}" for fact in _texts(row, "facts")),
         *_files(row, ("files_read", "files_modified")),
     ]
-    return Draft(
+    yield Draft(
         body="\n\n".join(filter(None, dict.fromkeys(paragraphs))),
         headline=_headline(title),
         kind=kind,
-        label=one_name(label),
-        project=one_name(project or text_in(row, "merged_into_project", "project")),
+        label=name_or_none(label),
+        project=name_or_none(text_in(row, "merged_into_project", "project")),
         tags=names_in(json_in(row, "concepts")),
         source_ref=source_reference("claude-mem", f"observation/{row.get('id')}"),
         occurred_at=time_in(row, "created_at_epoch", "created_at"),
-        author=one_name(text_in(row, "generated_by_model")),
+        author=name_or_none(text_in(row, "generated_by_model")),
     )
 
 
-def _summary(row: Row, *, sessions: Mapping[str, Row], project: str | None) -> Draft:
-    request = text_in(row, "request")
-    sections = [
-        f"{name.replace('_', ' ').capitalize()}: {text}"
-        for name in _SECTIONS
-        if (text := text_in(row, name))
-    ]
-    ended = time_in(row, "created_at_epoch", "created_at")
-    session = sessions.get(f"memory {text_in(row, 'memory_session_id')}", {})
-    started = time_in(session, "started_at_epoch")
-    is_period = started is not None and ended is not None and started <= ended
-    files = _files(row, ("files_read", "files_edited"))
-    return Draft(
-        body="\n\n".join(filter(None, (request, *sections, *files))),
-        headline=_headline(request),
-        kind=Kind.EPISODE,
-        label="session summary",
-        project=one_name(project or text_in(row, "merged_into_project", "project")),
-        source_ref=source_reference("claude-mem", f"summary/{row.get('id')}"),
-        occurred_at=ended,
-        detail=EpisodeDetail(started_at=started if is_period else None, ended_at=ended),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Makes drafts of what belongs to sessions."""
 
+    sessions: Mapping[str, Row]
 
-def _prompt(row: Row, *, sessions: Mapping[str, Row], project: str | None) -> Draft:
-    id_ = text_in(row, "content_session_id", "claude_session_id")
-    session = sessions.get(f"content {id_}", {})
-    title = text_in(session, "custom_title", "user_prompt").partition("\n")[0]
-    subject = source_reference(title or f"claude-mem session {id_}", "")
-    return Draft(
-        body=text_in(row, "prompt_text"),
-        kind=Kind.MESSAGE,
-        project=one_name(project or text_in(session, "project")),
-        source_ref=source_reference("claude-mem", f"prompt/{row.get('id')}"),
-        occurred_at=time_in(row, "created_at_epoch", "created_at"),
-        thread=ThreadRef(key=source_reference("claude-mem", f"session/{id_}"), subject=subject),
-        detail=MessageDetail(sender="user"),
-    )
+    def summary(self, row: Row) -> Iterator[Content]:
+        request = text_in(row, "request")
+        sections = [
+            f"{name.replace('_', ' ').capitalize()}: {text}"
+            for name in _SECTIONS
+            if (text := text_in(row, name))
+        ]
+        ended = time_in(row, "created_at_epoch", "created_at")
+        session = self.sessions.get(f"memory {text_in(row, 'memory_session_id')}", {})
+        started = time_in(session, "started_at_epoch")
+        is_period = started is not None and ended is not None and started <= ended
+        files = _files(row, ("files_read", "files_edited"))
+        yield Draft(
+            body="\n\n".join(filter(None, (request, *sections, *files))),
+            headline=_headline(request),
+            kind=Kind.EPISODE,
+            label="session summary",
+            project=name_or_none(text_in(row, "merged_into_project", "project")),
+            source_ref=source_reference("claude-mem", f"summary/{row.get('id')}"),
+            occurred_at=ended,
+            detail=EpisodeDetail(started_at=started if is_period else None, ended_at=ended),
+        )
+
+    def prompt(self, row: Row) -> Iterator[Content]:
+        id_ = text_in(row, "content_session_id", "claude_session_id")
+        session = self.sessions.get(f"content {id_}", {})
+        title = text_in(session, "custom_title", "user_prompt").partition("\n")[0]
+        subject = source_reference(title or f"claude-mem session {id_}", "")
+        yield Draft(
+            body=text_in(row, "prompt_text"),
+            kind=Kind.MESSAGE,
+            project=name_or_none(text_in(session, "project")),
+            source_ref=source_reference("claude-mem", f"prompt/{row.get('id')}"),
+            occurred_at=time_in(row, "created_at_epoch", "created_at"),
+            thread=ThreadRef(key=source_reference("claude-mem", f"session/{id_}"), subject=subject),
+            detail=MessageDetail(sender="user"),
+        )
 
 
 def _headline(title: str) -> str | None:

@@ -1,55 +1,25 @@
-"""Databases as sources: tables read row by row, and their values as drafts have them.
+"""Databases as sources: tables read row by row.
 
 Nothing is written to a source. Only named columns are read, so that vectors stay where they are.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from decimal import Decimal
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, cast
-from uuid import UUID
+from typing import Final, Protocol
 
-from commonbrain.ingestion.validation import Rejection, validate
-from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.model.memory import Draft
-from commonbrain.model.timestamps import to_utc
-from commonbrain.text.classification import severity_of
-from commonbrain.transfer.importer import Content, Omitted, Piece, Unreadable
-from commonbrain.transfer.importers.chats import parse_time
-from commonbrain.transfer.importers.markdown import name
-from commonbrain.transfer.importers.sections import split_text
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
 from commonbrain.transfer.snapshots import connect_sqlite
+from commonbrain_import.rows import Row, fitted
 
-Row = Mapping[str, object]
-"""One row: its values by column; a column that the table does not have is missing."""
-_SHORTEST: Final = timedelta(milliseconds=1)
-"""The shortest time that a memory can be valid, as times are stored in milliseconds."""
-_WHOLE_MAX: Final = 2**53
-"""The largest whole number up to which a float has each one."""
+_PARTS_SHOWN_MAX: Final = 20
 ROWS_AT_ONCE: Final = 500
 """Rows that a server sends at a time; each is some KB."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Meter:
-    """How much of a source has been read."""
-
-    total: int
-    done: int = 0
-
-    def piece(self, content: Content, *, is_pinned: bool = False, rating: int = 0) -> Piece:
-        """Make a piece that ends here."""
-        progress = min(self.done / max(self.total, 1), 1.0)
-        return Piece(content=content, progress=progress, is_pinned=is_pinned, rating=rating)
 
 
 class Tables(Protocol):
@@ -72,22 +42,39 @@ class Tables(Protocol):
         ...
 
 
-def readable(
-    tables: Tables, table: str, *, columns: Sequence[str], order: str, meter: Meter
-) -> Iterator[Row | Piece]:
-    """Yield the rows of a table, and what cannot be read as a piece; move the meter on."""
-    for row in tables.rows(table, columns, order=order):
-        meter.done += 1
-        yield meter.piece(row) if isinstance(row, Unreadable) else row
+@dataclass(slots=True, kw_only=True)
+class TableMeter(Meter):
+    """How many rows of tables have been read; it reads them."""
+
+    unreadable: set[Unreadable] = field(default_factory=set[Unreadable])
+    """What was reported; a table may be read several times."""
+
+    def read(
+        self,
+        tables: Tables,
+        table: str,
+        *,
+        columns: Sequence[str],
+        make: Callable[[Row], Iterable[Content]],
+        order: str = "id",
+    ) -> Iterator[Piece]:
+        """Yield what `make` makes of the rows of a table, and what cannot be read."""
+        for row in tables.rows(table, columns, order=order):
+            self.done += 1
+            if not isinstance(row, Unreadable):
+                yield from map(self.piece, fitted(make(row)))
+            elif row not in self.unreadable:
+                self.unreadable.add(row)
+                yield self.piece(row)
 
 
-def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Iterator[Omitted]:
+def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Mapping[str, int]:
     """Count what is not carried over: by its name, a table and perhaps a column with a value."""
-    for what, (table, column) in named.items():
-        if table in tables.columns and (column is None or column in tables.columns[table]):
-            count = tables.count(table, column)
-            if count:
-                yield Omitted(what=what, count=count)
+    return {
+        what: tables.count(table, column)
+        for what, (table, column) in named.items()
+        if table in tables.columns and (column is None or column in tables.columns[table])
+    }
 
 
 def row_count(tables: Tables, names: Iterable[str]) -> int:
@@ -158,120 +145,22 @@ def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:
     return columns
 
 
-def text_in(row: Row, *columns: str) -> str:
-    """Return the first of these columns that holds a text or a number, stripped; empty without."""
-    texts = (_text_of(row.get(one)) for one in columns)
-    return next((text.strip() for text in texts if text and text.strip()), "")
+def check_part(known: Collection[str], file: Path, *, part: str | None, called: str) -> str:
+    """Return the part of a file to read, whose parts must stay apart; the only one by default.
 
+    Raises:
+        InvalidInputError: the file has no such part, or several and none is named.
 
-def _text_of(value: object) -> str | None:
-    """Return a text, also one in bytes, or a number as text; None of other values."""
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return None
-    is_plain = isinstance(value, str | int | float | Decimal | UUID) and not isinstance(value, bool)
-    try:
-        return str(value) if is_plain else None
-    except ValueError:  # An integer of more digits than Python writes.
-        return None
-
-
-def number_in(row: Row, column: str) -> float | None:
-    """Return a finite number; None without one."""
-    value = row.get(column)
-    try:
-        number = float(value) if isinstance(value, int | float | str | Decimal) else math.nan
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def share_in(row: Row, column: str) -> float | None:
-    """Return a number, cut to 0..1; None without one."""
-    number = number_in(row, column)
-    return None if number is None else min(max(number, 0.0), 1.0)
-
-
-def whole_in(row: Row, column: str) -> int:
-    """Return a whole number, cut to what a float can count; 0 without one."""
-    return int(min(max(number_in(row, column) or 0, -_WHOLE_MAX), _WHOLE_MAX))
-
-
-def flag_in(row: Row, column: str) -> bool:
-    """Return a truth value, as databases and their dumps write it."""
-    value = row.get(column)
-    return value.lower() in {"t", "true", "1"} if isinstance(value, str) else bool(value)
-
-
-def time_in(row: Row, *columns: str) -> datetime | None:
-    """Return the first of these times that can be parsed; one without a zone is in UTC."""
-    for column in columns:
-        value = row.get(column)
-        time = to_utc(value) if isinstance(value, datetime) else parse_time(value)
-        if time is not None:
-            return time
-    return None
-
-
-def json_in(row: Row, column: str) -> object:
-    """Return the value of a column with JSON; None if it is not JSON."""
-    value = row.get(column)
-    if not isinstance(value, str | bytes):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-
-
-def names_in(given: object) -> tuple[str, ...]:
-    """Return the names in a list, or in a text with a JSON list or one name; each once."""
-    return tuple(dict.fromkeys(map(name, ids_in(given))))
-
-
-def ids_in(given: object) -> tuple[str, ...]:
-    """Return what `names_in` does, but whole and all of them."""
-    if isinstance(given, str):
-        parsed = json_in({"given": given}, "given")
-        given = cast("object", parsed) if isinstance(parsed, list) else (given,)
-    if not isinstance(given, list | tuple):
-        return ()
-    words = (_text_of(one) for one in cast("Sequence[object]", given))
-    return tuple(dict.fromkeys(word.strip() for word in words if word and word.strip()))
-
-
-def one_name(text: str) -> str | None:
-    """Return a text as a name of an agent, project or label; None if it is empty."""
-    return name(text) if text else None
-
-
-def fitted(draft: Draft) -> Iterator[Draft]:
-    """Return a draft, or its parts if it is too long, as the write gate accepts them.
-
-    What does not pass as one statement of its kind becomes an event, so that no text is lost. The
-    event keeps the name of the kind as its label.
     """
-    if draft.expires_at and draft.occurred_at and draft.expires_at <= draft.occurred_at:
-        # The gate refuses what ends before it begins, and without an end it would be current.
-        draft = replace(draft, occurred_at=draft.expires_at - _SHORTEST)
-    if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
-        yield _accepted(draft)
-        return
-    for number, part in enumerate(split_text(draft.body), 1):
-        yield _accepted(replace(draft, body=part, part=number))
-
-
-def _accepted(draft: Draft) -> Draft:
-    if isinstance(validate(draft), Rejection) and draft.headline is not None:
-        draft = replace(draft, headline=None)
-    if isinstance(validate(draft), Rejection):
-        label = draft.label or draft.kind
-        return replace(draft, kind=Kind.EVENT, label=label, severity=None, detail=None)
-    return draft
-
-
-def ruled(draft: Draft) -> Draft:
-    """Return a rule with the severity that its words give it."""
-    return replace(draft, severity=severity_of(draft.body))
+    parts = sorted(known)
+    shown = ", ".join(parts[:_PARTS_SHOWN_MAX])
+    if part is not None and part not in known:
+        raise InvalidInputError(
+            f"{file} has no {called} {part[:40]!r}.", hint=f"It has {shown or 'none'}."
+        )
+    if part is None and len(parts) > 1:
+        raise InvalidInputError(
+            f"{file} holds {len(parts)} {called}s, whose memories must stay apart.",
+            hint=f"Name one, such as {file.name}#{parts[0]}; it has {shown}.",
+        )
+    return part or next(iter(parts), "")

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,12 @@ from typing import BinaryIO, Final, cast
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Piece, Unreadable
-from commonbrain.transfer.importers.chats import Progress, Tally
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside
-from commonbrain_import.conversations import records
-from commonbrain_import.json_files import NotJson, Oversized
+from commonbrain_import.json_files import NotJson, Oversized, elements
+from commonbrain_import.rows import Row
 
 _CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 """A large export has its chats in several numbered files."""
@@ -95,23 +95,23 @@ def _packed(archive: ZipFile, path: str) -> Member:
     )
 
 
-Element = Mapping[str, object] | Unreadable
+Chat = Row | Unreadable
 
 
-def elements(member: Member) -> Iterator[tuple[Element, int]]:
+def chats_in(member: Member) -> Iterator[tuple[Chat, int]]:
     """Yield the objects of a list, or the object of a file, each with the bytes read at its end."""
     number = 0
     try:
         with member.open() as stream:
-            for number, record in enumerate(records(stream), 1):
+            for number, element in enumerate(elements(stream, lists=()), 1):
                 where = f"{member.name}, chat {number}"
-                yield _element(record.value, where=where), stream.tell()
+                yield _chat(element.value, where=where), stream.tell()
     except (NotJson, *_DAMAGED) as error:
         reason = f"From here on it cannot be read ({error}); nothing after it was read."
         yield Unreadable(where=f"{member.name}, after {number}", reason=reason), member.size_bytes
 
 
-def _element(value: object, *, where: str) -> Element:
+def _chat(value: object, *, where: str) -> Chat:
     if isinstance(value, Oversized):
         return Unreadable(where=where, reason=f"It has {value.values:,} values, too many to hold.")
     fields = as_object(value)
@@ -127,7 +127,7 @@ def chats_of(files: Sequence[Member], source: Path, *, has: str, service: str) -
     """
     chats = [one for one in files if one.has_chats]
     for one in chats:
-        first, _ = next(elements(one), (None, 0))
+        first, _ = next(chats_in(one), (None, 0))
         if first is not None and (isinstance(first, Unreadable) or has not in first):
             detail = f" ({first.reason})" if isinstance(first, Unreadable) else ""
             raise InvalidInputError(
@@ -142,20 +142,16 @@ def chats_of(files: Sequence[Member], source: Path, *, has: str, service: str) -
     return chats
 
 
-Reader = Callable[[Mapping[str, object]], Iterator[Content]]
+Reader = Callable[[Row], Iterator[Content]]
 
 
-def pieces(
-    files: Sequence[tuple[Member, Reader]], *, tally: Tally, bytes_before: int = 0
-) -> Iterator[Piece]:
+def pieces(files: Sequence[tuple[Member, Reader]], *, tally: Tally) -> Iterator[Piece]:
     """Yield what the reader of each file makes of its objects, and at the end what is left out."""
-    total = sum(one.size_bytes for one, _ in files)
-    before = bytes_before
+    before, meter = 0, Meter(total=sum(one.size_bytes for one, _ in files))
     for member, read in files:
-        progress = Progress(bytes_total=total, bytes_before=before)
+        for chat, end in chats_in(member):
+            contents = [chat] if isinstance(chat, Unreadable) else read(chat)
+            meter.done = before + end
+            yield from map(meter.piece, contents)
         before += member.size_bytes
-        for element, end in elements(member):
-            contents = [element] if isinstance(element, Unreadable) else read(element)
-            for content in contents:
-                yield progress.piece(content, bytes_read=end)
     yield from tally.pieces()

@@ -10,31 +10,28 @@ Zep's API gives as well, in an object with the lists `edges`, `episodes` and `no
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.kinds import FactDetail, Kind, MessageDetail
-from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Relation, Unreadable
-from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import source_reference
-from commonbrain_import.databases import (
-    Row,
-    fitted,
-    ids_in,
-    names_in,
-    one_name,
-    text_in,
-    time_in,
+from commonbrain.transfer.importer import (
+    Content,
+    Found,
+    Piece,
+    Relation,
+    name_or_none,
+    source_reference,
 )
+from commonbrain.transfer.importers.chats import Tally
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain_import.graphs import about
 from commonbrain_import.json_files import Element, read_elements
+from commonbrain_import.rows import Row, about_entity, ids_in, names_in, text_in, time_in
 
 _HINT: Final = "Give a JSON object with the lists edges, episodes and nodes of the graph."
 _EDGES: Final = frozenset({"edges", "entity_edges", "facts", "relevant_facts"})
@@ -56,7 +53,7 @@ class GraphitiExport:
         """Return nothing: an export has no usual place."""
         return iter(())
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the lists in the order of the file, then the relations.
 
         Raises:
@@ -64,12 +61,13 @@ class GraphitiExport:
                 before the first piece.
 
         """
-        reader = _Reader(project=project)
+        reader = _Reader()
         yield from read_elements(
             source, reader.read, shows_format=_is_known, what="export of a graph", hint=_HINT
         )
-        for content in reader.rest():
+        for content in reader.relations():
             yield Piece(content=content, progress=1.0)
+        yield from reader.omitted.pieces()
 
 
 def _is_known(element: Element) -> bool:
@@ -93,18 +91,12 @@ class _Span:
 class _Reader:
     """Makes drafts, and notes what relates them: some hundred bytes for each edge."""
 
-    project: str | None
-    is_graph: bool = False
-    """Whether an element showed that the file is a graph."""
     spans: list[_Span] = field(default_factory=list[_Span])
     sources: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """An edge and an episode that it is derived from."""
-    omitted: Counter[str] = field(default_factory=Counter[str])
+    omitted: Tally = field(default_factory=Tally)
 
     def read(self, element: Element) -> Iterator[Content]:
-        self.is_graph = self.is_graph or _is_known(element)
-        if not self.is_graph:
-            return
         fields = as_object(element.value) if element.is_in_list else None
         if fields is None or (element.key and element.key not in _LISTS):
             self.omitted[f"entries of {element.key}"] += bool(element.key)
@@ -117,9 +109,6 @@ class _Reader:
 
     def _edge(self, fields: Row) -> Iterator[Content]:
         reference, body = _reference("edge", fields), text_in(fields, "fact")
-        if not body:
-            yield Unreadable(where=reference, reason="The edge has no text.")
-            return
         self._count(fields, "fact_embedding")
         span = _Span(
             reference=reference,
@@ -132,40 +121,31 @@ class _Reader:
         self.sources += [
             (reference, source_reference("graphiti", f"episode/{e}")) for e in episodes
         ]
-        yield from fitted(
-            Draft(
-                body=body,
-                kind=Kind.FACT,
-                project=self._project(fields),
-                tags=names_in([text_in(fields, "name")]),
-                source_ref=reference,
-                occurred_at=time_in(fields, "valid_at", "created_at"),
-                expires_at=time_in(fields, "invalid_at", "expired_at"),
-            )
+        yield Draft(
+            body=body,
+            kind=Kind.FACT,
+            project=name_or_none(text_in(fields, "group_id", "graph_id")),
+            tags=names_in([text_in(fields, "name")]),
+            source_ref=reference,
+            occurred_at=time_in(fields, "valid_at", "created_at"),
+            expires_at=time_in(fields, "invalid_at", "expired_at"),
         )
 
     def _episode(self, fields: Row) -> Iterator[Content]:
         reference, body = _reference("episode", fields), text_in(fields, "content")
-        if not body:
-            yield Unreadable(where=reference, reason="The episode has no text.")
-            return
         is_message = text_in(fields, "source") == _MESSAGE
         group = text_in(fields, "session_id", "thread_id", "group_id") or "graph"
         sender = text_in(fields, "role_name", "role", "role_type")
         key = source_reference("graphiti", f"thread/{group}")
-        yield from fitted(
-            Draft(
-                body=body,
-                kind=Kind.MESSAGE if is_message else Kind.EVENT,
-                project=self._project(fields),
-                tags=names_in([text_in(fields, "source_description")]),
-                source_ref=reference,
-                occurred_at=time_in(fields, "valid_at", "created_at"),
-                thread=ThreadRef(key=key, subject=source_reference(group, ""))
-                if is_message
-                else None,
-                detail=MessageDetail(sender=one_name(sender)) if is_message else None,
-            )
+        yield Draft(
+            body=body,
+            kind=Kind.MESSAGE if is_message else Kind.EVENT,
+            project=name_or_none(text_in(fields, "group_id", "graph_id")),
+            tags=names_in([text_in(fields, "source_description")]),
+            source_ref=reference,
+            occurred_at=time_in(fields, "valid_at", "created_at"),
+            thread=ThreadRef(key=key, subject=source_reference(group, "")) if is_message else None,
+            detail=MessageDetail(sender=name_or_none(sender)) if is_message else None,
         )
 
     def _node(self, fields: Row) -> Iterator[Content]:
@@ -176,26 +156,21 @@ class _Reader:
             self.omitted["entities without a summary"] += 1
             return
         labels = [one for one in names_in(fields.get("labels")) if one != "Entity"]
-        yield from fitted(
-            Draft(
-                body=about(entity, summary),
-                kind=Kind.FACT,
-                project=self._project(fields),
-                tags=names_in(labels),
-                source_ref=reference,
-                occurred_at=time_in(fields, "created_at"),
-                detail=FactDetail(subject=entity[:SOURCE_REF_CHARS_MAX]),
-            )
+        yield Draft(
+            body=about(entity, summary),
+            kind=Kind.FACT,
+            project=name_or_none(text_in(fields, "group_id", "graph_id")),
+            tags=names_in(labels),
+            source_ref=reference,
+            occurred_at=time_in(fields, "created_at"),
+            detail=about_entity(entity),
         )
-
-    def _project(self, fields: Row) -> str | None:
-        return one_name(self.project or text_in(fields, "group_id", "graph_id"))
 
     def _count(self, fields: Row, vector: str) -> None:
         self.omitted["vectors"] += bool(fields.get(vector))
         self.omitted["attributes"] += len(as_object(fields.get("attributes")) or ())
 
-    def rest(self) -> Iterator[Content]:
+    def relations(self) -> Iterator[Relation]:
         """Yield which edge superseded which, the oldest first, and what edges are derived from."""
         begun: dict[tuple[tuple[str, str], datetime], list[str]] = {}
         for span in self.spans:
@@ -208,8 +183,6 @@ class _Reader:
                 yield Relation(first=newer[0], second=span.reference, type=None)
         for first, second in self.sources:
             yield Relation(first=first, second=second, type=LinkType.DERIVED_FROM)
-        for what, count in sorted((+self.omitted).items()):
-            yield Omitted(what=what, count=count)
 
 
 def _by_start(span: _Span) -> tuple[bool, float]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from commonbrain.model.kinds import Kind
 from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.importer import source_reference
+from commonbrain_import.rows import about_entity, names_in
 
 _TYPES: Final = {
     "depends_on": LinkType.DEPENDS_ON,
@@ -41,6 +45,17 @@ def edge_text(first: str, relation: str, *, second: str) -> str:
     verb = _BETWEEN_WORDS.sub(" ", relation).strip()
     spoken = verb.lower() if verb.isupper() else verb
     return f"{first} {spoken or 'relates to'} {second}"
+
+
+def edge_draft(first: str, relation: str, *, second: str, of: str) -> Draft:
+    """Return a fact that states an edge in a graph of a system."""
+    return Draft(
+        body=edge_text(first, relation, second=second),
+        kind=Kind.FACT,
+        tags=names_in([relation]),
+        source_ref=source_reference(of, f"{first} > {relation} > {second}"),
+        detail=about_entity(first),
+    )
 
 
 def about(subject: str, text: str) -> str:

@@ -1,10 +1,9 @@
-"""JSON as a source: the elements of its lists, and the lines of JSON Lines, one at a time."""
+"""JSON as a source: the elements of its lists, one at a time."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,11 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Piece, Unreadable
-from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain_import.rows import fitted
 
-_LINE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Bytes of one line; a longer one is skipped, not parsed."""
 _BOM: Final = b"\xef\xbb\xbf"
 _VALUES_MAX: Final = 2_000_000
 """In one record: about 200 MB of objects; a larger one is skipped, not built."""
@@ -113,11 +110,13 @@ class Element:
     is_in_list: bool
     number: int = 0
     """The place in the list, from 1."""
+    owner: int = 0
+    """The number of the object that has the list; 0 if the list is the file."""
 
 
 @contextmanager
 def open_json(source: Path, *, hint: str) -> Generator[BinaryIO]:
-    """Open a file of JSON behind its byte order mark.
+    """Open a file of JSON.
 
     Raises:
         InvalidInputError: it cannot be opened.
@@ -128,7 +127,6 @@ def open_json(source: Path, *, hint: str) -> Generator[BinaryIO]:
     except OSError as error:
         raise InvalidInputError(f"{source} cannot be read: {error.strerror}.", hint=hint) from error
     with stream:
-        skip_byte_order_mark(stream)
         yield stream
 
 
@@ -143,72 +141,95 @@ def read_elements(
     source: Path,
     read: Callable[[Element], Iterable[Content]],
     *,
-    shows_format: Callable[[Element], bool],
-    what: str,
     hint: str,
+    what: str = "",
+    shows_format: Callable[[Element], bool] = lambda _: True,
+    lists: Collection[str] | None = None,
 ) -> Iterator[Piece]:
-    """Yield what `read` makes of the elements; it yields nothing before one shows the format.
+    """Yield what `read` makes of the elements, with drafts as the write gate accepts them.
 
     Raises:
-        InvalidInputError: the file is missing, not JSON, or no element shows the format; raised
-            before the first piece.
+        InvalidInputError: the file is missing, not JSON, or it has contents and no element before
+            them showed the format `what`; raised before the first piece.
 
     """
+    wrong = InvalidInputError(f"{source} is no {what}.", hint=hint)
+    is_known, count = not what, 0
     with open_json(source, hint=hint) as stream:
-        size, is_known = max(source.stat().st_size, 1), False
+        meter = Meter(total=source.stat().st_size)
         try:
-            for element in elements(stream):
+            for element in elements(stream, lists=lists):
+                count += 1
                 is_known = is_known or shows_format(element)
-                for content in read(element):
-                    yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
+                for content in fitted(read(element)):
+                    if not is_known:
+                        raise wrong
+                    meter.done = stream.tell()
+                    yield meter.piece(content)
         except NotJson as error:
             if not is_known:
                 raise InvalidInputError(f"{source} is not JSON: {error}.", hint=hint) from error
             reason = f"From here on it cannot be read ({error}); nothing after it was read."
-            yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
+            where = f"{source.name}, after record {count}"
+            yield meter.piece(Unreadable(where=where, reason=reason))
     if not is_known:
-        raise InvalidInputError(f"{source} is no {what}.", hint=hint)
+        raise wrong
 
 
-def elements(stream: BinaryIO) -> Iterator[Element]:
-    """Yield the elements of a list, or of every list in an object, and the object's other values.
+def elements(stream: BinaryIO, *, lists: Collection[str] | None = None) -> Iterator[Element]:
+    """Yield the elements of a list, or of the lists in an object, and the object's other values.
+
+    Of several values, as in JSON Lines, each is read so. With `lists`, only lists of these names
+    are read by element, and an object without one is yielded whole.
 
     Raises:
         NotJson: the rest of the bytes is not JSON; everything before was yielded.
 
     """
     parser: Any = import_module("ijson")  # It brings no types, and is not needed to start.
-    events: Events = parser.basic_parse(BoundedJson(stream))
+    # With `use_float` an integer past 64 bits would end the file; without it, reals are Decimal.
+    events: Events = parser.basic_parse(BoundedJson(stream), multiple_values=True)
+    objects = 0
+    skip_byte_order_mark(stream)
     try:
         for event, value in events:
             if event == "start_array":
-                yield from _listed(events, key="")
+                yield from _listed(events, key="", owner=0)
             elif event == "start_map":
-                yield from _members(events)
+                objects += 1
+                yield from _members(events, lists=lists, owner=objects)
             else:
                 yield Element(key="", value=value, is_in_list=False)
     except (parser.JSONError, ValueError) as error:
         raise NotJson(parser_message(error)) from error
 
 
-def _members(events: Events) -> Iterator[Element]:
+def _members(events: Events, *, lists: Collection[str] | None, owner: int) -> Iterator[Element]:
+    whole: dict[str, object] = {}
+    is_split = lists is None
     for event, key in events:
         if event == "end_map":
-            return
+            break
         event_of_value, value = next(events)
-        if event_of_value == "start_array":
-            yield from _listed(events, key=key)
+        if event_of_value == "start_array" and (lists is None or key in lists):
+            is_split = True
+            yield from _listed(events, key=key, owner=owner)
         else:
             built = build_value(event_of_value, value, events=events)
-            yield Element(key=key, value=built, is_in_list=False)
+            if lists is None:
+                yield Element(key=key, value=built, is_in_list=False)
+            else:
+                whole[key] = built
+    if not is_split:
+        yield Element(key="", value=whole, is_in_list=False)
 
 
-def _listed(events: Events, *, key: str) -> Iterator[Element]:
+def _listed(events: Events, *, key: str, owner: int) -> Iterator[Element]:
     for number, (event, value) in enumerate(events, 1):
         if event == "end_array":
             return
         built = build_value(event, value, events=events)
-        yield Element(key=key, value=built, is_in_list=True, number=number)
+        yield Element(key=key, value=built, is_in_list=True, number=number, owner=owner)
 
 
 def build_value(event: str, value: object, *, events: Events) -> object:
@@ -235,30 +256,3 @@ def parser_message(error: Exception) -> str:
     detail: object = error.args[0] if error.args else ""
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return text.strip().partition("\n")[0]
-
-
-def json_lines(
-    stream: BinaryIO, *, name: str
-) -> Iterator[tuple[int, Mapping[str, object] | Unreadable]]:
-    """Yield the object of every line that is not blank, with the number of the line."""
-    number = 0
-    while line := stream.readline(_LINE_BYTES_MAX + 1):
-        number += 1
-        where = f"{name}, line {number}"
-        if len(line) > _LINE_BYTES_MAX:
-            while line and not line.endswith(b"\n"):
-                line = stream.readline(_LINE_BYTES_MAX)
-            reason = f"The line is longer than {_LINE_BYTES_MAX:,} bytes."
-            yield number, Unreadable(where=where, reason=reason)
-        elif line.strip():
-            yield number, _parsed(line, where=where)
-
-
-def _parsed(line: bytes, *, where: str) -> Mapping[str, object] | Unreadable:
-    try:
-        fields = as_object(json.loads(line))
-    except (ValueError, RecursionError) as error:
-        return Unreadable(where=where, reason=f"The line is not JSON: {error}.")
-    if fields is None:
-        return Unreadable(where=where, reason="The line is not a JSON object.")
-    return fields

@@ -10,7 +10,6 @@ pydantic_agent_schema.py). Neither has archival passages; a list `passages` of t
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,19 +18,12 @@ from typing import Final
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
-from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Unreadable
+from commonbrain.transfer.importer import Content, Found, Piece, name_or_none, source_reference
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import source_reference
-from commonbrain_import.databases import (
-    Row,
-    fitted,
-    names_in,
-    one_name,
-    text_in,
-    time_in,
-)
 from commonbrain_import.graphs import about
 from commonbrain_import.json_files import Element, read_elements
+from commonbrain_import.rows import Row, names_in, text_in, time_in
 
 _HINT: Final = "Give an agent file (.af) that Letta exported."
 _BLOCKS: Final = frozenset({"blocks", "core_memory"})
@@ -58,7 +50,7 @@ class LettaAgentFile:
         for path in sorted((home / "Downloads").glob("*.af")):
             yield Found(path=path, count=1, size_bytes=path.stat().st_size)
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield blocks, messages and passages in the order of the file.
 
         Raises:
@@ -66,7 +58,7 @@ class LettaAgentFile:
                 first piece.
 
         """
-        reader = _Reader(stem=source.stem, project=project)
+        reader = _Reader(stem=source.stem)
         yield from read_elements(
             source,
             reader.read,
@@ -74,8 +66,7 @@ class LettaAgentFile:
             what="agent file",
             hint=_HINT,
         )
-        for what, count in sorted((+reader.omitted).items()):
-            yield Piece(content=Omitted(what=what, count=count), progress=1.0)
+        yield from reader.omitted.pieces()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,8 +74,7 @@ class _Reader:
     """Makes drafts, and counts what is left out."""
 
     stem: str
-    project: str | None
-    omitted: Counter[str] = field(default_factory=Counter[str])
+    omitted: Tally = field(default_factory=Tally)
 
     def read(self, element: Element) -> Iterator[Content]:
         fields = as_object(element.value) if element.is_in_list else None
@@ -115,34 +105,25 @@ class _Reader:
         if not body:
             self.omitted["empty memory blocks"] += 1
             return
-        yield from fitted(
-            Draft(
-                body=about(label, body) if label else body,
-                kind=Kind.FACT,
-                label="memory block",
-                project=one_name(self.project or ""),
-                tags=names_in([label]),
-                source_ref=self._reference(f"block/{id_}"),
-                occurred_at=time_in(block, "updated_at", "created_at"),
-            )
+        yield Draft(
+            body=about(label, body) if label else body,
+            kind=Kind.FACT,
+            label="memory block",
+            tags=names_in([label]),
+            source_ref=self._reference(f"block/{id_}"),
+            occurred_at=time_in(block, "updated_at", "created_at"),
         )
 
     def _passage(self, passage: Row, *, number: int) -> Iterator[Content]:
         body = text_in(passage, "text")
         reference = self._reference(f"passage/{text_in(passage, 'id') or number}")
-        if not body:
-            yield Unreadable(where=reference, reason="The passage has no text.")
-            return
         self.omitted["vectors"] += bool(passage.get("embedding"))
-        yield from fitted(
-            Draft(
-                body=body,
-                kind=classify(body),
-                project=one_name(self.project or ""),
-                tags=names_in(passage.get("tags")),
-                source_ref=reference,
-                occurred_at=time_in(passage, "created_at"),
-            )
+        yield Draft(
+            body=body,
+            kind=classify(body),
+            tags=names_in(passage.get("tags")),
+            source_ref=reference,
+            occurred_at=time_in(passage, "created_at"),
         )
 
     def _message(self, message: Row, *, agent: str, number: int) -> Iterator[Content]:
@@ -155,16 +136,13 @@ class _Reader:
         id_ = text_in(message, "id") or f"{agent}/{number}"
         sender = text_in(message, "name") or (agent if role == "assistant" else role)
         key = self._reference(f"agent/{agent}")
-        yield from fitted(
-            Draft(
-                body="\n".join(texts),
-                kind=Kind.MESSAGE,
-                project=one_name(self.project or ""),
-                source_ref=self._reference(f"message/{id_}"),
-                occurred_at=time_in(message, "created_at"),
-                thread=ThreadRef(key=key, subject=source_reference(f"Letta agent {agent}", "")),
-                detail=MessageDetail(sender=one_name(sender)),
-            )
+        yield Draft(
+            body="\n".join(texts),
+            kind=Kind.MESSAGE,
+            source_ref=self._reference(f"message/{id_}"),
+            occurred_at=time_in(message, "created_at"),
+            thread=ThreadRef(key=key, subject=source_reference(f"Letta agent {agent}", "")),
+            detail=MessageDetail(sender=name_or_none(sender)),
         )
 
     def _reference(self, place: str) -> str:

@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import FactDetail, Kind
-from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
+from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
     Found,
+    Meter,
     Piece,
     Relation,
     Unreadable,
     file_found,
+    source_reference,
 )
-from commonbrain.transfer.importers.json_lines import as_list
-from commonbrain.transfer.importers.markdown import source_reference
-from commonbrain_import.databases import Row, fitted, names_in, one_name, text_in
-from commonbrain_import.graphs import about, edge_text, link_type
-from commonbrain_import.json_files import json_lines, open_json
+from commonbrain.transfer.importers.json_lines import as_list, lines, parse
+from commonbrain_import.graphs import about, edge_draft, link_type
+from commonbrain_import.json_files import open_json
+from commonbrain_import.rows import Row, about_entity, fitted, names_in, text_in
 
 _HINT: Final = "Give the memory.jsonl that MEMORY_FILE_PATH names, with one entity on each line."
 _TYPES: Final = frozenset({"entity", "relation"})
@@ -64,7 +64,7 @@ class McpMemoryGraph:
             for path in sorted((home / folder).glob(_NPX)):
                 yield from file_found(path)
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the facts of all entities, then the relations, each in the order of the file.
 
         Raises:
@@ -74,39 +74,36 @@ class McpMemoryGraph:
         """
         with open_json(source, hint=_HINT) as stream:
             _check(stream, source)
-            half = max(source.stat().st_size, 1) * 2
-            for type_, offset in (("entity", 0), ("relation", half // 2)):
+            size = source.stat().st_size
+            meter = Meter(total=2 * size)
+            for offset, read in ((0, _entities), (size, _relations)):
                 stream.seek(0)
-                for content in _contents(stream, source, type_=type_, project=project):
-                    progress = min((offset + stream.tell()) / half, 1.0)
-                    yield Piece(content=content, progress=progress)
+                for line in lines(stream):
+                    where = f"{source.name}, line {line.number}"
+                    meter.done = offset + line.end
+                    contents = fitted(read(parse(line, where=where), where))
+                    yield from map(meter.piece, contents)
 
 
 def _check(stream: BinaryIO, source: Path) -> None:
-    first = next((line for _, line in json_lines(stream, name=source.name)), None)
+    first = next((parse(line, where=source.name) for line in lines(stream)), None)
     if first is None:
         raise InvalidInputError(f"{source} holds no entity.", hint=_HINT)
     if isinstance(first, Unreadable) or first.get("type") not in _TYPES:
         raise InvalidInputError(f"{source} does not hold an MCP memory graph.", hint=_HINT)
 
 
-def _contents(
-    stream: BinaryIO, source: Path, *, type_: str, project: str | None
-) -> Iterator[Content]:
-    """Yield what the lines of one type give; other lines are reported with the entities."""
-    for number, line in json_lines(stream, name=source.name):
-        if isinstance(line, Unreadable):
-            if type_ == "entity":
-                yield line
-        elif line.get("type") == type_:
-            read = _entity if type_ == "entity" else _relation
-            yield from read(line, place=f"{source.name}, line {number}", project=project)
-        elif type_ == "entity" and line.get("type") not in _TYPES:
-            place = f"{source.name}, line {number}"
-            yield Unreadable(where=place, reason="Its type is neither entity nor relation.")
+def _entities(line: Row | Unreadable, where: str) -> Iterator[Content]:
+    """Yield the facts of an entity; what is neither entity nor relation is reported with them."""
+    if isinstance(line, Unreadable):
+        yield line
+    elif line.get("type") == "entity":
+        yield from _entity(line, where)
+    elif line.get("type") not in _TYPES:
+        yield Unreadable(where=where, reason="Its type is neither entity nor relation.")
 
 
-def _entity(line: Row, *, place: str, project: str | None) -> Iterator[Content]:
+def _entity(line: Row, place: str) -> Iterator[Content]:
     entity, type_ = text_in(line, "name"), text_in(line, "entityType")
     if not entity:
         yield Unreadable(where=place, reason="The entity has no name.")
@@ -119,47 +116,31 @@ def _entity(line: Row, *, place: str, project: str | None) -> Iterator[Content]:
     for number, text in enumerate(texts, 1):
         # The first text represents the entity in links.
         where = _reference(entity) if first else source_reference(_reference(entity), f"{number}")
-        if not text:
-            yield Unreadable(where=where, reason="The observation has no text.")
-            continue
-        first = False
-        yield from fitted(
-            Draft(
-                body=about(entity, text),
-                kind=Kind.FACT,
-                project=one_name(project or ""),
-                tags=names_in([type_]),
-                source_ref=where,
-                detail=_subject(entity),
-            )
+        first = first and not text
+        yield Draft(
+            body=text and about(entity, text),
+            kind=Kind.FACT,
+            tags=names_in([type_]),
+            source_ref=where,
+            detail=about_entity(entity),
         )
 
 
-def _relation(line: Row, *, place: str, project: str | None) -> Iterator[Content]:
+def _relations(line: Row | Unreadable, where: str) -> Iterator[Content]:
+    """Yield a relation as a fact, and as a link."""
+    if isinstance(line, Unreadable) or line.get("type") != "relation":
+        return
     first, second = text_in(line, "from"), text_in(line, "to")
     relation = text_in(line, "relationType")
     if not (first and second):
-        yield Unreadable(where=place, reason="The relation does not name two entities.")
+        yield Unreadable(where=where, reason="The relation does not name two entities.")
         return
-    yield from fitted(
-        Draft(
-            body=edge_text(first, relation, second=second),
-            kind=Kind.FACT,
-            project=one_name(project or ""),
-            tags=names_in([relation]),
-            source_ref=_reference(f"{first} > {relation} > {second}"),
-            detail=_subject(first),
-        )
-    )
+    yield edge_draft(first, relation, second=second, of="mcp-memory")
     yield Relation(first=_reference(first), second=_reference(second), type=link_type(relation))
 
 
-def _subject(entity: str) -> FactDetail:
-    return FactDetail(subject=entity[:SOURCE_REF_CHARS_MAX])
-
-
-def _reference(place: str) -> str:
-    return source_reference("mcp-memory", place)
+def _reference(entity: str) -> str:
+    return source_reference("mcp-memory", entity)
 
 
 IMPORTER: Final = McpMemoryGraph()

@@ -9,7 +9,7 @@ belief becomes a fact, derived from its observations, and a candidate if it is o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,32 +21,25 @@ from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
     Found,
-    Omitted,
     Piece,
     Relation,
-    Unreadable,
     file_found,
+    name_or_none,
+    source_reference,
 )
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import source_reference
-from commonbrain_import.databases import (
-    Meter,
+from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
+from commonbrain_import.graphs import link_type
+from commonbrain_import.rows import (
     Row,
-    SqliteTables,
-    fitted,
     ids_in,
     json_in,
     names_in,
-    omissions,
-    one_name,
-    open_sqlite,
-    readable,
-    row_count,
     share_in,
     text_in,
     time_in,
 )
-from commonbrain_import.graphs import link_type
 
 _HINT: Final = "Give the sqlite_vec.db of mcp-memory-service."
 _MEMORIES: Final = (
@@ -75,6 +68,7 @@ _OMITTED: Final = {
     "vectors": ("memory_embeddings_rowids", None),
 }
 """The second is an ordinary table behind the virtual one."""
+_SUPERSEDED: Final = "superseded"
 _NO_TAG: Final = "untagged"
 """The tag that it gives to a memory without one."""
 
@@ -92,7 +86,7 @@ class McpMemoryService:
         for folder in _FOLDERS:
             yield from file_found(home / folder / "sqlite_vec.db")
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the memories in the order in which they were stored, then beliefs and relations.
 
         Raises:
@@ -105,124 +99,92 @@ class McpMemoryService:
                 raise InvalidInputError(
                     f"{source} is not a database of mcp-memory-service.", hint=_HINT
                 )
-            meter = Meter(total=2 * row_count(tables, ("memories",)) + row_count(tables, _OTHERS))
-            yield from _memories(tables, meter, project=project)
-            yield from _beliefs(tables, meter, project=project)
-            yield from _supersessions(tables, meter)
-            yield from _links(tables, meter)
-            for one in omissions(tables, _OMITTED):
-                yield meter.piece(one)
+            reader = _Reader(tables=tables)
+            read = (
+                ("memories", _MEMORIES, reader.memory),
+                ("beliefs", _BELIEFS, reader.belief),
+                ("beliefs", _BELIEFS, _grounds),
+                ("memories", _MEMORIES, _supersession),
+            )
+            names = [table for table, _, _ in read]
+            meter = TableMeter(total=row_count(tables, [*names, "memory_graph"]))
+            for table, columns, make in read:
+                yield from meter.read(tables, table, columns=columns, make=make)
+            yield from meter.read(
+                tables, "memory_graph", columns=_EDGES, make=reader.link, order="rowid"
+            )
+            reader.tally.update(omissions(tables, _OMITTED))
+            yield from reader.tally.pieces()
 
 
-_OTHERS: Final = ("beliefs", "beliefs", "memory_graph")
-"""The tables that are read after the memories, by how often they are read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Makes drafts and links, and counts what is left out."""
 
+    tables: SqliteTables
+    tally: Tally = field(default_factory=Tally)
 
-def _memories(tables: SqliteTables, meter: Meter, *, project: str | None) -> Iterator[Piece]:
-    metadata_count = 0
-    for row in readable(tables, "memories", columns=_MEMORIES, order="id", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-        elif not row.get("deleted_at"):
-            metadata_count += len(as_object(json_in(row, "metadata")) or ())
-            for content in _memory(row, project=project):
-                yield meter.piece(content)
-    if metadata_count:
-        yield meter.piece(Omitted(what="values of metadata", count=metadata_count))
-
-
-def _memory(row: Row, *, project: str | None) -> Iterator[Content]:
-    body, type_ = text_in(row, "content"), text_in(row, "memory_type")
-    where = _reference(text_in(row, "content_hash"))
-    if not body:
-        yield Unreadable(where=where, reason="The memory has no text.")
-        return
-    kind, label = kind_and_label(_KINDS.get(type_, type_)) or (classify(body), type_ or None)
-    store = text_in(row, "store")
-    confidence = share_in(row, "confidence")
-    yield from fitted(
-        Draft(
+    def memory(self, row: Row) -> Iterator[Content]:
+        if row.get("deleted_at"):
+            return
+        self.tally["values of metadata"] += len(as_object(json_in(row, "metadata")) or ())
+        body, type_ = text_in(row, "content"), text_in(row, "memory_type")
+        kind, label = kind_and_label(_KINDS.get(type_, type_)) or (classify(body), type_)
+        store = text_in(row, "store")
+        confidence = share_in(row, "confidence")
+        yield Draft(
             body=body,
             kind=kind,
-            label=one_name(label or ""),
-            project=one_name(project or ("" if store == "default" else store)),
+            label=name_or_none(label),
+            project=name_or_none("" if store == "default" else store),
             confidence=None if confidence == _CERTAIN else confidence,
             tags=names_in([one for one in text_in(row, "tags").split(",") if one != _NO_TAG]),
-            source_ref=where,
+            source_ref=_reference(text_in(row, "content_hash")),
             occurred_at=time_in(row, "created_at", "created_at_iso"),
         )
-    )
 
-
-def _beliefs(tables: SqliteTables, meter: Meter, *, project: str | None) -> Iterator[Piece]:
-    superseded = 0
-    for row in readable(tables, "beliefs", columns=_BELIEFS, order="id", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
+    def belief(self, row: Row) -> Iterator[Content]:
         status, body = text_in(row, "status"), text_in(row, "content")
-        where = _reference(text_in(row, "belief_hash"))
-        if status == "superseded":
-            superseded += 1
-        elif not body:
-            yield meter.piece(Unreadable(where=where, reason="The belief has no text."))
-        else:
-            draft = Draft(
-                body=body,
-                kind=classify(body),
-                label="belief",
-                project=one_name(project or ""),
-                confidence=share_in(row, "confidence"),
-                source_ref=where,
-                occurred_at=time_in(row, "created_at"),
-                is_candidate=status == "candidate",
+        if status == _SUPERSEDED:
+            self.tally["superseded beliefs"] += 1
+            return
+        yield Draft(
+            body=body,
+            kind=classify(body),
+            label="belief",
+            confidence=share_in(row, "confidence"),
+            source_ref=_reference(text_in(row, "belief_hash")),
+            occurred_at=time_in(row, "created_at"),
+            is_candidate=status == "candidate",
+        )
+
+    def link(self, row: Row) -> Iterator[Relation]:
+        first, second = text_in(row, "source_hash"), text_in(row, "target_hash")
+        type_ = link_type(text_in(row, "relationship_type"))
+        is_repeated = type_ in _SYMMETRIC and first > second
+        if not (is_repeated and _has_edge(self.tables, first=second, second=first)):
+            yield Relation(
+                first=_reference(first),
+                second=_reference(second),
+                type=type_,
+                strength=share_in(row, "similarity"),
             )
-            yield from map(meter.piece, fitted(draft))
-    yield from map(meter.piece, _grounds(tables, meter))
-    if superseded:
-        yield meter.piece(Omitted(what="superseded beliefs", count=superseded))
 
 
-def _grounds(tables: SqliteTables, meter: Meter) -> Iterator[Content]:
-    """Relate beliefs to the memories that they are derived from, or contradicted by."""
-    for row in readable(tables, "beliefs", columns=_BELIEFS, order="id", meter=meter):
-        if isinstance(row, Piece) or text_in(row, "status") == "superseded":
-            continue
+def _grounds(row: Row) -> Iterator[Relation]:
+    """Relate a belief to the memories that it is derived from, or contradicted by."""
+    columns = {"derived_from": LinkType.DERIVED_FROM, "contradicted_by": LinkType.CONFLICTS_WITH}
+    if text_in(row, "status") != _SUPERSEDED:
         first = _reference(text_in(row, "belief_hash"))
-        for column, type_ in (
-            ("derived_from", LinkType.DERIVED_FROM),
-            ("contradicted_by", LinkType.CONFLICTS_WITH),
-        ):
+        for column, type_ in columns.items():
             for second in ids_in(json_in(row, column)):
                 yield Relation(first=first, second=_reference(second), type=type_)
 
 
-def _supersessions(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    columns = ("id", "content_hash", "superseded_by", "deleted_at")
-    for row in readable(tables, "memories", columns=columns, order="id", meter=meter):
-        if isinstance(row, Piece) or row.get("deleted_at"):
-            continue
-        newer = text_in(row, "superseded_by")
-        if newer:
-            old = _reference(text_in(row, "content_hash"))
-            yield meter.piece(Relation(first=_reference(newer), second=old, type=None))
-
-
-def _links(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    for row in readable(tables, "memory_graph", columns=_EDGES, order="rowid", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
-        first, second = text_in(row, "source_hash"), text_in(row, "target_hash")
-        type_ = link_type(text_in(row, "relationship_type"))
-        if type_ in _SYMMETRIC and first > second and _has_edge(tables, first=second, second=first):
-            continue
-        strength = share_in(row, "similarity")
-        yield meter.piece(
-            Relation(
-                first=_reference(first), second=_reference(second), type=type_, strength=strength
-            )
-        )
+def _supersession(row: Row) -> Iterator[Relation]:
+    newer, old = text_in(row, "superseded_by"), _reference(text_in(row, "content_hash"))
+    if newer and not row.get("deleted_at"):
+        yield Relation(first=_reference(newer), second=old, type=None)
 
 
 def _has_edge(tables: SqliteTables, *, first: str, second: str) -> bool:

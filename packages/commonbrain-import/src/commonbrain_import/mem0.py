@@ -8,7 +8,6 @@ memory is not imported. Relations of its graph become facts that state them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,51 +17,44 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import FactDetail, Kind
-from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
     Found,
-    Omitted,
+    Meter,
     Piece,
     Relation,
     Unreadable,
     file_found,
     files_found,
-)
-from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import (
-    is_inside,
-    links_outside,
+    name_or_none,
     source_reference,
 )
+from commonbrain.transfer.importers.chats import Tally
+from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importers.markdown import is_inside, links_outside
 from commonbrain.transfer.snapshots import is_sqlite
-from commonbrain_import.databases import (
-    Meter,
+from commonbrain_import.databases import SqliteTables, open_sqlite, row_count
+from commonbrain_import.graphs import edge_draft
+from commonbrain_import.json_files import Element, read_elements
+from commonbrain_import.qdrant_points import points
+from commonbrain_import.rows import (
     Row,
-    SqliteTables,
     fitted,
     flag_in,
     names_in,
-    one_name,
-    open_sqlite,
-    row_count,
-    ruled,
     share_in,
     text_in,
     time_in,
 )
-from commonbrain_import.graphs import edge_text
-from commonbrain_import.json_files import Element, NotJson, elements, open_json
-from commonbrain_import.qdrant_points import points
 
 _HINT: Final = (
     "Give the JSON of get_all or of an export, a history.db, or the folder with it and Qdrant's."
 )
 _LISTS: Final = frozenset({"", "results", "memories"})
+_TEXTS: Final = ("memory", "data", "text")
 _HISTORY: Final = (
     *("memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at"),
     *("is_deleted", "actor_id"),
@@ -96,7 +88,7 @@ class Mem0:
         else:
             yield from file_found(folder / _CHANGES)
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the previous values, then the current ones, then which superseded which.
 
         Raises:
@@ -104,42 +96,25 @@ class Mem0:
                 first piece.
 
         """
-        reader = _Reader(project=project)
+        reader = _Reader()
         if source.is_file() and not is_sqlite(source):
-            yield from _exported(source, reader)
+            yield from read_elements(
+                source,
+                reader.element,
+                hint=_HINT,
+                what="export of mem0",
+                shows_format=_shows_format,
+            )
         else:
             yield from _stored(source, reader)
-        for what, count in sorted((+reader.omitted).items()):
-            yield Piece(content=Omitted(what=what, count=count), progress=1.0)
+        yield from reader.omitted.pieces()
 
 
-def _exported(source: Path, reader: _Reader) -> Iterator[Piece]:
-    """Read a JSON export."""
-    with open_json(source, hint=_HINT) as stream:
-        size, is_empty, has_memories = max(source.stat().st_size, 1), True, False
-        try:
-            for element in elements(stream):
-                if is_empty and not _is_export(element):
-                    raise InvalidInputError(f"{source} is no export of mem0.", hint=_HINT)
-                is_empty, has_memories = False, has_memories or element.is_in_list
-                for content in reader.element(element):
-                    yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
-        except NotJson as error:
-            if is_empty:
-                raise InvalidInputError(f"{source} is not JSON: {error}.", hint=_HINT) from error
-            reason = f"From here on it is not JSON ({error}); nothing after it was read."
-            yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
-        if not has_memories:
-            raise InvalidInputError(f"{source} holds no memory.", hint=_HINT)
-
-
-def _is_export(element: Element) -> bool:
-    """Return whether the first element is a memory, or a value of the object around them."""
-    if not element.is_in_list:
-        return element.key != ""
-    fields = as_object(element.value)
-    is_memory = fields is not None and bool({"memory", "data", "text"} & set(fields))
-    return element.key not in _LISTS or is_memory
+def _shows_format(element: Element) -> bool:
+    fields = as_object(element.value) if element.is_in_list else None
+    known = {"relationship", "relation"} if element.key == "relations" else {*_TEXTS}
+    is_ours = element.key in _LISTS or element.key == "relations"
+    return is_ours and fields is not None and not known.isdisjoint(fields)
 
 
 def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
@@ -159,13 +134,14 @@ def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
         meter = Meter(total=2 * history_count + point_count)
         for tables in histories:
             for changes in _histories(tables, meter):
-                yield from map(meter.piece, reader.previous(changes, is_alone=not stores))
+                drafts = reader.previous(changes, is_alone=not stores)
+                yield from map(meter.piece, fitted(drafts))
             unread = row_count(tables, ("messages",))
             reader.omitted["messages of the last conversations"] += unread
         for folder, tables in stores:
             for point in points(tables, where=folder):
                 meter.done += 1
-                yield from map(meter.piece, reader.point(point))
+                yield from map(meter.piece, fitted(reader.point(point)))
         for tables in histories:
             for changes in _histories(tables, meter):
                 yield from map(meter.piece, _supersessions(changes))
@@ -223,21 +199,22 @@ def _supersessions(changes: Sequence[Row]) -> Iterator[Relation]:
 class _Reader:
     """Makes drafts, and counts what is left out."""
 
-    project: str | None
-    omitted: Counter[str] = field(default_factory=Counter[str])
+    omitted: Tally = field(default_factory=Tally)
 
     def element(self, element: Element) -> Iterator[Content]:
         """Read an element of an export."""
         fields = as_object(element.value)
         if element.key == "relations" and fields is not None:
-            yield from self._edge(fields)
+            yield _edge(fields)
         elif not element.is_in_list:
             pass  # A count of pages, or the address of the next one.
-        elif fields is None or element.key not in _LISTS:
+        elif element.key not in _LISTS:
+            self.omitted[f"entries of {element.key}"] += 1
+        elif fields is None:
             where = f"{element.key or 'memory'} {element.number}"
             yield Unreadable(where=where, reason="It is not a memory of mem0.")
         else:
-            yield from self._memory(fields)
+            yield self._memory(fields)
 
     def point(self, point: Row | Unreadable) -> Iterator[Content]:
         """Read a point of the store, which may be one of its entities."""
@@ -247,7 +224,7 @@ class _Reader:
             self.omitted["entities"] += 1
         else:
             self.omitted["vectors"] += 1
-            yield from self._memory(point)
+            yield self._memory(point)
 
     def previous(self, changes: Sequence[Row], *, is_alone: bool) -> Iterator[Content]:
         """Read the earlier values of a memory, and the current one if no store has it."""
@@ -260,54 +237,39 @@ class _Reader:
             is_current = number == len(values)
             if is_current and not is_alone:
                 return
-            yield from self._fitted(
+            yield _draft(
                 text,
                 where=_reference(id_) if is_current else _version(id_, number),
                 fields={"actor_id": change.get("actor_id")},
                 at=time_in(change, "updated_at", "created_at"),
             )
 
-    def _memory(self, fields: Row) -> Iterator[Content]:
-        text = text_in(fields, "memory", "data", "text")
-        where = _reference(text_in(fields, "id"))
-        if not text:
-            yield Unreadable(where=where, reason="The memory has no text.")
-            return
+    def _memory(self, fields: Row) -> Draft:
         metadata = as_object(fields.get("metadata")) or {}
         all_fields = {**metadata, **fields}
         self.omitted["values of metadata"] += len(set(all_fields) - _OWN)
         at = time_in(fields, "updated_at", "created_at")
-        yield from self._fitted(text, where=where, fields=all_fields, at=at)
+        text, where = text_in(fields, *_TEXTS), _reference(text_in(fields, "id"))
+        return _draft(text, where=where, fields=all_fields, at=at)
 
-    def _fitted(
-        self, text: str, *, where: str, fields: Row, at: datetime | None
-    ) -> Iterator[Draft]:
-        draft = Draft(
-            body=text,
-            kind=classify(text),
-            project=one_name(self.project or text_in(fields, "app_id")),
-            confidence=share_in(fields, "confidence"),
-            tags=_tags(fields),
-            source_ref=where,
-            occurred_at=at,
-            expires_at=_expiry(fields),
-            author=one_name(text_in(fields, "actor_id", "agent_id", "user_id")),
-        )
-        yield from fitted(ruled(draft) if draft.kind is Kind.RULE else draft)
 
-    def _edge(self, fields: Row) -> Iterator[Draft]:
-        first, relation = text_in(fields, "source"), text_in(fields, "relationship", "relation")
-        second = text_in(fields, "target", "destination")
-        yield from fitted(
-            Draft(
-                body=edge_text(first, relation, second=second),
-                kind=Kind.FACT,
-                project=one_name(self.project or ""),
-                tags=names_in([relation]),
-                source_ref=_reference(f"{first} > {relation} > {second}"),
-                detail=FactDetail(subject=first[:SOURCE_REF_CHARS_MAX] or None),
-            )
-        )
+def _draft(text: str, *, where: str, fields: Row, at: datetime | None) -> Draft:
+    return Draft(
+        body=text,
+        kind=classify(text),
+        project=name_or_none(text_in(fields, "app_id")),
+        confidence=share_in(fields, "confidence"),
+        tags=_tags(fields),
+        source_ref=where,
+        occurred_at=at,
+        expires_at=_expiry(fields),
+        author=name_or_none(text_in(fields, "actor_id", "agent_id", "user_id")),
+    )
+
+
+def _edge(fields: Row) -> Draft:
+    first, relation = text_in(fields, "source"), text_in(fields, "relationship", "relation")
+    return edge_draft(first, relation, second=text_in(fields, "target", "destination"), of="mem0")
 
 
 def _tags(fields: Row) -> tuple[str, ...]:

@@ -19,27 +19,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import FactDetail, Kind, kind_and_label
-from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
+from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
     Found,
-    Omitted,
+    Meter,
     Piece,
     Relation,
     Unreadable,
     files_found,
+    name_or_none,
+    source_reference,
 )
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import (
     note_files,
     read_text,
     section_drafts,
     size_of,
-    source_reference,
     text_digest,
 )
 from commonbrain.transfer.importers.sections import (
@@ -48,16 +49,8 @@ from commonbrain.transfer.importers.sections import (
     front_matter_lines,
     sections,
 )
-from commonbrain_import.databases import (
-    Row,
-    fitted,
-    names_in,
-    one_name,
-    ruled,
-    text_in,
-    time_in,
-)
 from commonbrain_import.graphs import about, edge_text, link_type
+from commonbrain_import.rows import Row, about_entity, fitted, names_in, text_in, time_in
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -111,7 +104,7 @@ class NoteFolder:
                 is_settings = folder.name == ".obsidian"
                 yield from files_found(folder.parent if is_settings else folder, "**/*.md")
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the memories in the order of the files' paths, then the links between them.
 
         Raises:
@@ -122,17 +115,16 @@ class NoteFolder:
         if source.is_file() and source.suffix.lower() != ".md":
             raise InvalidInputError(f"{source} is not a Markdown file.", hint=_HINT)
         files = note_files(source)
-        total, done = max(sum(map(size_of, files)), 1), 0
+        meter = Meter(total=sum(map(size_of, files)))
         graph = _Graph()
         for one in files:
-            done += size_of(one)
-            for content in self._contents(one, source, graph=graph, project=project):
-                yield Piece(content=content, progress=done / total)
-        for content in graph.contents():
-            yield Piece(content=content, progress=1.0)
+            meter.done += size_of(one)
+            yield from map(meter.piece, self._contents(one, source, graph=graph))
+        yield from map(meter.piece, graph.relations())
+        yield from graph.omitted.pieces()
 
     def _contents(
-        self, one: Path | Unreadable, source: Path, *, graph: _Graph, project: str | None
+        self, one: Path | Unreadable, source: Path, *, graph: _Graph
     ) -> Iterator[Content]:
         if isinstance(one, Unreadable):
             yield one
@@ -147,7 +139,7 @@ class NoteFolder:
         if note.problem:
             yield note.problem
         graph.add(note)
-        for draft in note.drafts(project=project):
+        for draft in note.drafts():
             if isinstance(draft, Draft):
                 graph.link(draft, note=note)
             yield draft
@@ -202,13 +194,12 @@ class _Note:
         yield from (path, text_in(self.fields, "permalink"), self.title, path.rpartition("/")[2])
         yield from names_in(self.fields.get("aliases") or self.fields.get("alias"))
 
-    def drafts(self, *, project: str | None) -> Iterator[Draft | Unreadable]:
+    def drafts(self) -> Iterator[Content]:
         """Make the memories of the text, then of the observations and relations."""
         type_ = text_in(self.fields, "type")
         context_fields = Draft(
             body="",
-            label=one_name("" if type_ == "note" else type_),
-            project=one_name(project or ""),
+            label=name_or_none("" if type_ == "note" else type_),
             tags=self._tags(),
             source_ref=self.where,
             occurred_at=time_in(self.fields, "created", "date", "created_at"),
@@ -222,7 +213,7 @@ class _Note:
         for bullet in self.bullets:
             digest = text_digest(f"{bullet.category}{bullet.text}{bullet.target}", seen)
             where = source_reference(self.where, f"observation:{digest}")
-            for one in self._stated(bullet, replace(context_fields, source_ref=where)):
+            for one in fitted(self._stated(bullet, replace(context_fields, source_ref=where))):
                 is_empty = False
                 yield one
         if is_empty:
@@ -253,16 +244,14 @@ class _Note:
             kind, label = kind_and_label(bullet.category) or (classify(body), bullet.category)
             tags = _HASHTAG.findall(bullet.text)
         body = f"{body} ({bullet.context})" if bullet.context else body
-        subject = FactDetail(subject=self.title[:SOURCE_REF_CHARS_MAX])
-        draft = replace(
+        yield replace(
             context_fields,
             body=body,
             kind=kind,
-            label=one_name(label or "") or context_fields.label,
+            label=name_or_none(label) or context_fields.label,
             tags=names_in([*context_fields.tags, *tags]),
-            detail=subject if kind is Kind.FACT else None,
+            detail=about_entity(self.title) if kind is Kind.FACT else None,
         )
-        yield from fitted(ruled(draft) if kind is Kind.RULE else draft)
 
 
 def _front_matter(lines: list[str], *, where: str) -> tuple[Row, Unreadable | None]:
@@ -350,7 +339,7 @@ class _Graph:
         default_factory=list[tuple[str, str, LinkType]]
     )
     """The memory or the path of a note, the name of another note, and the type."""
-    omitted: Counter[str] = field(default_factory=Counter[str])
+    omitted: Tally = field(default_factory=Tally)
 
     def add(self, note: _Note) -> None:
         for name in note.names():
@@ -377,7 +366,7 @@ class _Graph:
         self.waiting += [(reference, one, LinkType.RELATES_TO) for one in shown]
         self.waiting += [(reference, one.target, link_type(one.text)) for one in relations]
 
-    def contents(self) -> Iterator[Content]:
+    def relations(self) -> Iterator[Relation]:
         """Yield the links between notes that are there, each once, and count the others."""
         done: set[tuple[str, str, LinkType]] = set()
         for reference, name, type_ in self.waiting:
@@ -387,8 +376,6 @@ class _Graph:
             elif second != reference and (reference, second, type_) not in done:
                 done.add((reference, second, type_))
                 yield Relation(first=reference, second=second, type=type_)
-        for what, count in sorted((+self.omitted).items()):
-            yield Omitted(what=what, count=count)
 
 
 def _folded(name: str) -> str:

@@ -5,8 +5,9 @@ in `scripts/setup_db.py` and `scripts/migrate_v*.py` (0.14); the second by `brai
 schema in `brain_v2/schema.py`. Columns that a version does not have are left out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,37 +27,33 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.skills import read_trigger
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
+    Content,
     Found,
-    Omitted,
     Piece,
     Relation,
     Unreadable,
     check_is_path,
     database_url,
+    name_or_none,
+    shorten_name,
     shown_source,
+    source_reference,
 )
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import name, source_reference
-from commonbrain_import.databases import (
-    Meter,
+from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
+from commonbrain_import.postgres_tables import names_of_array, open_postgres
+from commonbrain_import.rows import (
     Row,
-    Tables,
-    fitted,
     flag_in,
     ids_in,
     json_in,
     names_in,
-    omissions,
-    one_name,
-    readable,
-    row_count,
-    ruled,
     share_in,
     text_in,
     time_in,
     whole_in,
 )
-from commonbrain_import.postgres_tables import names_of_array, open_postgres
 
 _HINT: Final = (
     "Give the URL of its database, such as postgresql://postgres@localhost:5432/openbrain "
@@ -77,7 +74,7 @@ class OpenBrain:
         """Return nothing: the memories are in a server."""
         return iter(())
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the memories in the order of their ids, then their annotations and relations.
 
         Raises:
@@ -91,16 +88,9 @@ class OpenBrain:
         if url is None and not source.is_file():
             raise InvalidInputError(f"There is no file {source}.", hint=_HINT)
         with open_postgres(url or source, hint=_HINT) as tables:
-            for piece in _pieces(tables, shown_source(source)):
-                if project and isinstance(piece.content, Draft):
-                    content = replace(piece.content, project=name(project))
-                    yield replace(piece, content=content)
-                else:
-                    yield piece
+            yield from _pieces(tables, shown_source(source))
             unread = tables.count_unread({"memories", "memory_index", *_SECOND_COLUMNS})
-            if unread:
-                what = "rows of the same tables in other schemas"
-                yield Piece(content=Omitted(what=what, count=unread), progress=1.0)
+            yield from Tally({"rows of the same tables in other schemas": unread}).pieces()
 
 
 def _pieces(tables: Tables, shown: str) -> Iterator[Piece]:
@@ -128,31 +118,25 @@ _FIRST_OMITTED: Final = {
 
 
 def _first_version(tables: Tables) -> Iterator[Piece]:
-    meter = Meter(total=row_count(tables, ["memories"]))
-    tasks = triggers = 0
-    for row in readable(tables, "memories", columns=_FIRST_COLUMNS, order="id", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
+    meter = TableMeter(total=row_count(tables, ["memories"] * 2))
+    tally = Tally()
+
+    def memory(row: Row) -> Iterator[Content]:
         metadata = as_object(json_in(row, "metadata")) or {}
-        tasks += len(ids_in(metadata.get("action_items")))
-        is_current = row.get("superseded_by_id") is None
-        triggers += is_current and bool(row.get("skill_trigger")) and _trigger(row) is None
-        rating = whole_in(row, "upvotes") - whole_in(row, "downvotes")
-        for content in _first_draft(row, metadata):
-            yield meter.piece(content, is_pinned=flag_in(row, "pinned"), rating=rating)
-    yield from _annotations(tables, "memories", key="id", sort="", meter=meter)
+        tally["action items that the texts state"] += len(ids_in(metadata.get("action_items")))
+        has_trigger = row.get("superseded_by_id") is None and bool(row.get("skill_trigger"))
+        tally["triggers that no skill has"] += has_trigger and _trigger(row) is None
+        return _first_draft(row, metadata)
+
+    for make in (memory, _annotation):
+        yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=make)
     yield from map(meter.piece, _superseded(tables, "memories", by="superseded_by_id", sort=""))
-    counted = {"action items that the texts state": tasks, "triggers that no skill has": triggers}
-    yield from _left(tables, _FIRST_OMITTED, counted=counted, meter=meter)
+    tally.update(omissions(tables, _FIRST_OMITTED))
+    yield from tally.pieces()
 
 
-def _first_draft(row: Row, metadata: Row) -> Iterator[Draft | Unreadable]:
-    where = _ref("", row.get("id"))
+def _first_draft(row: Row, metadata: Row) -> Iterator[Content]:
     body = text_in(row, "content")
-    if not body:
-        yield Unreadable(where=where, reason="The memory has no text.")
-        return
     sort = text_in(metadata, "type") or "note"
     kind, label = kind_and_label(sort) or (Kind.FACT, sort)
     trigger = _trigger(row)
@@ -161,10 +145,10 @@ def _first_draft(row: Row, metadata: Row) -> Iterator[Draft | Unreadable]:
         # Only rules have triggers, and a pinned text that commands was a guardrail.
         kind, label = Kind.RULE, label or sort
     projects = _projects(row)
-    draft = Draft(
+    yield Draft(
         body=body,
         kind=kind,
-        label=one_name(label or ""),
+        label=name_or_none(label),
         project=projects[0],
         tags=names_in(
             [
@@ -174,20 +158,21 @@ def _first_draft(row: Row, metadata: Row) -> Iterator[Draft | Unreadable]:
             ]
         ),
         people=names_in(metadata.get("people")),
-        source_ref=where,
+        source_ref=_ref("", row.get("id")),
         occurred_at=time_in(row, "valid_time", "created_at"),
         auto_captured=flag_in(metadata, "auto_captured"),
-        author=one_name(text_in(metadata, "source")),
+        author=name_or_none(text_in(metadata, "source")),
         detail=RuleDetail(skill=trigger) if kind is Kind.RULE else None,
+        pinned=flag_in(row, "pinned"),
+        rating=_rating(row),
     )
-    yield from fitted(ruled(draft) if kind is Kind.RULE else draft)
 
 
 def _projects(row: Row) -> tuple[str | None, ...]:
     """Return the project of a memory, and the further ones that show it."""
     own = text_in(row, "project")
     listed = names_in(names_of_array(row.get("projects")))
-    named = tuple(dict.fromkeys(filter(None, (name(own) if own else "", *listed))))
+    named = tuple(dict.fromkeys(filter(None, (shorten_name(own) if own else "", *listed))))
     # Shown in several projects and owned by none, it applies to all of them.
     return (None, *named) if not own and len(named) != 1 else named
 
@@ -234,82 +219,77 @@ _SECOND_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "tasks": ("id", "content", "project", "priority", "status", "due_condition", "created_at"),
 }
+_INDEX_COLUMNS: Final = (
+    *("kind", "memory_id", "pinned", "forgotten_at", "upvotes", "downvotes", "annotation"),
+    "project",
+)
+_ACTION_ITEM_COLUMNS: Final = (
+    *("id", "source_kind", "source_id", "text", "project", "status", "created_at"),
+)
+_HANDOFF_COLUMNS: Final = ("id", "source", "project", "content", "created_at")
 _SORTS: Final = {"rules": "rule", "facts": "fact", "incidents": "incident", "tasks": "task"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
-    """What the index of version 2 knows about a memory."""
-
-    is_pinned: bool = False
-    is_forgotten: bool = False
-    rating: int = 0
-
-
 def _second_version(tables: Tables) -> Iterator[Piece]:
-    meter = Meter(total=row_count(tables, [*_SECOND_COLUMNS, "action_items", "handoffs"]))
+    further = {
+        "action_items": (_ACTION_ITEM_COLUMNS, _action_item),
+        "handoffs": (_HANDOFF_COLUMNS, _handoff),
+        "memory_index": (_INDEX_COLUMNS, _annotation),
+    }
+    meter = TableMeter(total=row_count(tables, [*_SECOND_COLUMNS, *further]))
     marks = _marks(tables)
-    forgotten = 0
+    tally = Tally()
+
+    def memory(sort: str, row: Row) -> Iterator[Content]:
+        mark = marks.get((sort, whole_in(row, "id")), {})
+        is_forgotten = mark.get("forgotten_at") is not None
+        tally["deleted memories"] += is_forgotten
+        return iter(()) if is_forgotten else _second_draft(sort, row, mark=mark)
+
     for table, columns in _SECOND_COLUMNS.items():
-        for row in readable(tables, table, columns=columns, order="id", meter=meter):
-            if isinstance(row, Piece):
-                yield row
-                continue
-            mark = marks.get((_SORTS[table], whole_in(row, "id")), _Mark())
-            forgotten += mark.is_forgotten
-            if not mark.is_forgotten:
-                for content in _second_draft(_SORTS[table], row):
-                    yield meter.piece(content, is_pinned=mark.is_pinned, rating=mark.rating)
-    yield from _action_items(tables, meter)
-    yield from _handoffs(tables, meter)
-    yield from _annotations(tables, "memory_index", key="memory_id", sort="kind", meter=meter)
+        make = partial(memory, _SORTS[table])
+        yield from meter.read(tables, table, columns=columns, make=make)
+    for table, (columns, make) in further.items():
+        order = "memory_id" if table == "memory_index" else "id"
+        yield from meter.read(tables, table, columns=columns, make=make, order=order)
     for table in ("rules", "facts"):
         corrected = _superseded(tables, table, by="superseded_by", sort=_SORTS[table])
         yield from map(meter.piece, corrected)
     yield from map(meter.piece, _evidence(tables))
-    yield from _left(tables, _SECOND_OMITTED, counted={"deleted memories": forgotten}, meter=meter)
+    tally.update(omissions(tables, _SECOND_OMITTED))
+    yield from tally.pieces()
 
 
-def _marks(tables: Tables) -> Mapping[tuple[str, int], _Mark]:
-    """Return what is special about few memories: pinned, forgotten or rated."""
-    columns = ("kind", "memory_id", "pinned", "forgotten_at", "upvotes", "downvotes")
-    marks: dict[tuple[str, int], _Mark] = {}
-    for row in tables.rows("memory_index", columns, order="memory_id"):
-        if isinstance(row, Unreadable):
-            continue
-        mark = _Mark(
-            is_pinned=flag_in(row, "pinned"),
-            is_forgotten=row.get("forgotten_at") is not None,
-            rating=whole_in(row, "upvotes") - whole_in(row, "downvotes"),
-        )
-        if mark != _Mark():
-            marks[text_in(row, "kind"), whole_in(row, "memory_id")] = mark
-    return marks
+def _marks(tables: Tables) -> Mapping[tuple[str, int], Row]:
+    """Return the rows of the index for memories that are pinned, forgotten or rated; few are."""
+    return {
+        (text_in(row, "kind"), whole_in(row, "memory_id")): row
+        for row in tables.rows("memory_index", _INDEX_COLUMNS, order="memory_id")
+        if not isinstance(row, Unreadable)
+        and (flag_in(row, "pinned") or row.get("forgotten_at") is not None or _rating(row))
+    }
 
 
-def _second_draft(sort: str, row: Row) -> Iterator[Draft | Unreadable]:
-    where = _ref(sort, row.get("id"))
-    body = text_in(row, "body", "content", "headline")
-    if not body:
-        yield Unreadable(where=where, reason="The memory has no text.")
-        return
+def _second_draft(sort: str, row: Row, *, mark: Row) -> Iterator[Content]:
     draft = Draft(
-        body=body,
+        body=text_in(row, "body", "content", "headline"),
         kind=sort,
         headline=text_in(row, "headline") or None,
-        project=one_name(text_in(row, "project")),
+        project=name_or_none(text_in(row, "project")),
         confidence=share_in(row, "confidence"),
         tags=names_in(names_of_array(row.get("tags"))),
-        source_ref=where,
+        source_ref=_ref(sort, row.get("id")),
         occurred_at=time_in(row, "occurred_at", "created_at"),
         expires_at=time_in(row, "ttl"),
-        author=one_name(text_in(row, "source")),
+        author=name_or_none(text_in(row, "source")),
+        pinned=flag_in(mark, "pinned"),
+        rating=_rating(mark),
     )
     if sort == Kind.RULE:
         severity = text_in(row, "severity")
         # A deprecated rule has lost its severity; its words still have one.
-        rule = replace(ruled(draft), detail=RuleDetail(skill=_trigger(row)))
-        draft = replace(rule, severity=severity) if severity in {"BLOCKER", "PATTERN"} else rule
+        known = severity if severity in {"BLOCKER", "PATTERN"} else None
+        draft = replace(draft, severity=known, detail=RuleDetail(skill=_trigger(row)))
     elif sort == Kind.INCIDENT:
         draft = replace(
             draft,
@@ -320,7 +300,7 @@ def _second_draft(sort: str, row: Row) -> Iterator[Draft | Unreadable]:
         )
     elif sort == Kind.TASK:
         draft = _task(draft, row)
-    yield from fitted(draft)
+    yield draft
 
 
 def _task(draft: Draft, row: Row) -> Draft:
@@ -336,47 +316,35 @@ def _task(draft: Draft, row: Row) -> Draft:
     return replace(draft, body=body, detail=detail)
 
 
-def _action_items(tables: Tables, meter: Meter) -> Iterator[Piece]:
-    """Yield action items as tasks, none of which blocks a writer, and what they come from."""
-    columns = ("id", "source_kind", "source_id", "text", "project", "status", "created_at")
-    for row in readable(tables, "action_items", columns=columns, order="id", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
-        is_open = text_in(row, "status") in {"pending", "will_execute"}
-        draft = Draft(
-            body=text_in(row, "text"),
-            kind=Kind.TASK,
-            label="action_item",
-            project=one_name(text_in(row, "project")),
-            source_ref=_ref("action-item", row.get("id")),
-            occurred_at=time_in(row, "created_at"),
-            detail=TaskDetail(status=TaskStatus.OPEN if is_open else TaskStatus.DONE),
-        )
-        yield from map(meter.piece, fitted(draft))
-        source = _ref(text_in(row, "source_kind"), row.get("source_id"))
-        relation = Relation(first=draft.source_ref or "", second=source, type=LinkType.ABOUT)
-        yield meter.piece(relation)
+def _action_item(row: Row) -> Iterator[Content]:
+    """Make an action item a task, which blocks no writer, about what it comes from."""
+    is_open = text_in(row, "status") in {"pending", "will_execute"}
+    where = _ref("action-item", row.get("id"))
+    yield Draft(
+        body=text_in(row, "text"),
+        kind=Kind.TASK,
+        label="action_item",
+        project=name_or_none(text_in(row, "project")),
+        source_ref=where,
+        occurred_at=time_in(row, "created_at"),
+        detail=TaskDetail(status=TaskStatus.OPEN if is_open else TaskStatus.DONE),
+    )
+    source = _ref(text_in(row, "source_kind"), row.get("source_id"))
+    yield Relation(first=where, second=source, type=LinkType.ABOUT)
 
 
-def _handoffs(tables: Tables, meter: Meter) -> Iterator[Piece]:
-    columns = ("id", "source", "project", "content", "created_at")
-    for row in readable(tables, "handoffs", columns=columns, order="id", meter=meter):
-        if isinstance(row, Piece):
-            yield row
-            continue
-        at = time_in(row, "created_at")
-        draft = Draft(
-            body=text_in(row, "content"),
-            kind=Kind.EPISODE,
-            label="handoff",
-            project=one_name(text_in(row, "project")),
-            source_ref=_ref("handoff", row.get("id")),
-            occurred_at=at,
-            author=one_name(text_in(row, "source")),
-            detail=EpisodeDetail(ended_at=at),
-        )
-        yield from map(meter.piece, fitted(draft))
+def _handoff(row: Row) -> Iterator[Content]:
+    at = time_in(row, "created_at")
+    yield Draft(
+        body=text_in(row, "content"),
+        kind=Kind.EPISODE,
+        label="handoff",
+        project=name_or_none(text_in(row, "project")),
+        source_ref=_ref("handoff", row.get("id")),
+        occurred_at=at,
+        author=name_or_none(text_in(row, "source")),
+        detail=EpisodeDetail(ended_at=at),
+    )
 
 
 def _evidence(tables: Tables) -> Iterator[Relation]:
@@ -403,25 +371,23 @@ def _ref(sort: str, id_: object) -> str:
     return source_reference("open-brain-v2" if sort else "open-brain", f"{sort}/{id_}".lstrip("/"))
 
 
-def _annotations(
-    tables: Tables, table: str, *, key: str, sort: str, meter: Meter
-) -> Iterator[Piece]:
-    """Yield the annotations of memories as facts, each linked to what it is about."""
-    columns = (key, "annotation", "project", *([sort] if sort else []))
-    for row in tables.rows(table, columns, order=key):
-        if isinstance(row, Unreadable) or not text_in(row, "annotation"):
-            continue
-        about = _ref(text_in(row, sort) if sort else "", row.get(key))
-        draft = Draft(
+def _rating(row: Row) -> int:
+    return whole_in(row, "upvotes") - whole_in(row, "downvotes")
+
+
+def _annotation(row: Row) -> Iterator[Content]:
+    """Make the annotation of a memory a fact that is linked to what it is about."""
+    about = _ref(text_in(row, "kind"), row.get("memory_id") or row.get("id"))
+    where = f"{about}/annotation"
+    if text_in(row, "annotation"):
+        yield Draft(
             body=text_in(row, "annotation"),
             kind=Kind.FACT,
             label="annotation",
-            project=one_name(text_in(row, "project")),
-            source_ref=f"{about}/annotation",
+            project=name_or_none(text_in(row, "project")),
+            source_ref=where,
         )
-        yield from map(meter.piece, fitted(draft))
-        relation = Relation(first=draft.source_ref or "", second=about, type=LinkType.ABOUT)
-        yield meter.piece(relation)
+        yield Relation(first=where, second=about, type=LinkType.ABOUT)
 
 
 def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[Relation]:
@@ -433,20 +399,6 @@ def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[R
     ]
     for older, newer in sorted(pairs):
         yield Relation(first=_ref(sort, newer), second=_ref(sort, older), type=None)
-
-
-def _left(
-    tables: Tables,
-    named: Mapping[str, tuple[str, str | None]],
-    *,
-    counted: Mapping[str, int],
-    meter: Meter,
-) -> Iterator[Piece]:
-    ready: Iterable[Omitted] = (
-        Omitted(what=what, count=count) for what, count in counted.items() if count
-    )
-    yield from map(meter.piece, ready)
-    yield from map(meter.piece, omissions(tables, named))
 
 
 IMPORTER: Final = OpenBrain()

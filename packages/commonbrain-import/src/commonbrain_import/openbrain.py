@@ -21,24 +21,17 @@ from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Found,
-    Omitted,
+    Meter,
     Piece,
     Relation,
     Unreadable,
+    name_or_none,
+    source_reference,
     split_part,
 )
-from commonbrain.transfer.importers.markdown import name, source_reference
-from commonbrain_import.databases import (
-    Meter,
-    Row,
-    fitted,
-    names_in,
-    one_name,
-    ruled,
-    share_in,
-    text_in,
-    time_in,
-)
+from commonbrain.transfer.importers.chats import Tally
+from commonbrain_import.databases import check_part
+from commonbrain_import.rows import Row, fitted, names_in, share_in, text_in, time_in
 
 _TABLE: Final = "brain_memories"
 _HINT: Final = f"Make it by mariadb-dump DATABASE {_TABLE} > dump.sql."
@@ -50,7 +43,6 @@ _STARTS: Final = tuple(
 _CREATE: Final = f"CREATE TABLE `{_TABLE}`".encode()
 _KINDS: Final = {"procedure": Kind.RULE}
 """Its types that are no kind of ours; the others are facts."""
-_SHOWN_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +58,31 @@ class OpenBrainDump:
         """Return nothing: the memories are in a server."""
         return iter(())
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the memories of a workspace in the order of the dump, then their corrections.
 
         Raises:
-            InvalidInputError: the file is missing or no dump of the table, it holds several
-                workspaces and the source does not name one, or the extra `import` is not installed;
-                raised before the first piece.
+            InvalidInputError: the file is missing or no dump of the table, or it holds several
+                workspaces and the source does not name one; raised before the first piece.
 
         """
         # There may be a file of that very name.
         file, workspace = (source, None) if source.exists() else split_part(source)
         overview = _survey(file)
-        chosen = _choose(overview, file, workspace=workspace)
+        chosen = check_part(overview.workspaces, file, part=workspace, called="workspace")
         meter = Meter(total=max(file.stat().st_size, 1))
-        deleted = others = 0
+        tally = Tally({"statements for other tables": overview.foreign})
         for row in _rows(file, meter):
             if isinstance(row, Unreadable):
                 yield meter.piece(row)
             elif text_in(row, "workspace_id") != chosen:
-                others += 1
+                tally["memories of other workspaces"] += 1
             elif not overview.is_carried(text_in(row, "id")):
-                deleted += 1
+                tally["deleted memories"] += 1
             else:
-                yield from map(meter.piece, _contents(row, project=project))
+                yield from map(meter.piece, fitted(_contents(row)))
         yield from map(meter.piece, overview.relations(chosen))
-        counted = {
-            "deleted memories": deleted,
-            "memories of other workspaces": others,
-            "statements for other tables": overview.foreign,
-        }
-        for what, count in counted.items():
-            if count:
-                yield meter.piece(Omitted(what=what, count=count))
+        yield from tally.pieces()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,44 +157,24 @@ def _survey(file: Path) -> _Overview:
     return overview
 
 
-def _choose(overview: _Overview, file: Path, *, workspace: str | None) -> str:
-    known = sorted(overview.workspaces)
-    shown = ", ".join(known[:_SHOWN_MAX])
-    if workspace is not None and workspace not in known:
-        raise InvalidInputError(
-            f"{file} has no workspace {workspace[:40]!r}.", hint=f"It has {shown or 'none'}."
-        )
-    if workspace is None and len(known) > 1:
-        raise InvalidInputError(
-            f"{file} holds {len(known)} workspaces, whose memories must stay apart.",
-            hint=f"Name one, such as {file.name}#{known[0]}; it has {shown}.",
-        )
-    return workspace or next(iter(known), "")
-
-
-def _contents(row: Row, *, project: str | None) -> Iterator[Draft | Unreadable]:
-    where = _ref(text_in(row, "id"))
-    body, sort = text_in(row, "content"), text_in(row, "type") or "observation"
-    if not body:
-        yield Unreadable(where=where, reason="The memory has no text.")
-        return
+def _contents(row: Row) -> Iterator[Draft | Unreadable]:
+    sort = text_in(row, "type") or "observation"
     kind, label = kind_and_label(sort) or (_KINDS.get(sort, Kind.FACT), sort)
     origin, org = text_in(row, "source"), text_in(row, "org")
     further = (f"source:{origin}" if origin else "", f"org:{org}" if org else "")
-    about = project or text_in(row, "project")
     draft = Draft(
-        body=body,
+        body=text_in(row, "content"),
         kind=kind,
-        label=one_name(label or ""),
-        project=name(about) if about else None,
+        label=name_or_none(label),
+        project=name_or_none(text_in(row, "project")),
         confidence=share_in(row, "confidence"),
         tags=names_in([*names_in(row.get("tags")), *further]),
-        source_ref=where,
+        source_ref=_ref(text_in(row, "id")),
         occurred_at=time_in(row, "created_at"),
         expires_at=time_in(row, "expires_at"),
-        author=one_name(text_in(row, "agent_id")),
+        author=name_or_none(text_in(row, "agent_id")),
     )
-    yield from fitted(ruled(draft) if kind is Kind.RULE else draft)
+    yield draft
 
 
 def _ref(id_: str) -> str:
@@ -315,15 +279,9 @@ def _value(expression: Any) -> str | None:  # noqa: ANN401 of a module of an ext
             return str(expression.sql(dialect="mysql"))
 
 
-def _sqlglot() -> Any:  # noqa: ANN401 a module of an extra
-    try:
-        import_module("sqlglot.errors")
-        return import_module("sqlglot")
-    except ImportError as error:
-        raise InvalidInputError(
-            "Reading a dump of SQL needs the extra import.",
-            hint="pip install 'commonbrain[import]'",
-        ) from error
+def _sqlglot() -> Any:  # noqa: ANN401 its values are of any type
+    import_module("sqlglot.errors")
+    return import_module("sqlglot")  # It takes long to import.
 
 
 IMPORTER: Final = OpenBrainDump()

@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Unreadable, shown_source
-from commonbrain_import.databases import ROWS_AT_ONCE, Row, Tables
+from commonbrain_import.databases import ROWS_AT_ONCE, Tables
+from commonbrain_import.rows import Row
 
 _CONNECT_TIMEOUT_S: Final = 10
 """Enough for a server in another country; one that does not answer is reported."""
@@ -32,8 +33,7 @@ def open_postgres(source: str | Path, *, hint: str) -> Generator[PostgresTables]
     """Open a server by its URL, in one read-only transaction, or a dump by its path.
 
     Raises:
-        InvalidInputError: the server cannot be reached, the file is no plain dump, or the extra
-            `server` is not installed.
+        InvalidInputError: the server cannot be reached, or the file is no plain dump.
 
     """
     if isinstance(source, Path):
@@ -58,13 +58,8 @@ def open_postgres(source: str | Path, *, hint: str) -> Generator[PostgresTables]
         connection.close()
 
 
-def _psycopg() -> Any:  # noqa: ANN401 a module of an extra
-    try:
-        return import_module("psycopg")
-    except ImportError as error:
-        raise InvalidInputError(
-            "Reading Postgres needs the extra server.", hint="pip install 'commonbrain[server]'"
-        ) from error
+def _psycopg() -> Any:  # noqa: ANN401 its values are of any type
+    return import_module("psycopg")  # It takes long to import.
 
 
 def _unreadable(source: str, error: Exception, *, hint: str) -> InvalidInputError:

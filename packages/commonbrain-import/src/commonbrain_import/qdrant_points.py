@@ -16,7 +16,8 @@ from uuid import UUID
 
 from commonbrain.transfer.importer import Unreadable
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import Row, SqliteTables
+from commonbrain_import.databases import SqliteTables
+from commonbrain_import.rows import Row
 
 _POINT_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one point; a vector has some KB, a payload hardly more."""

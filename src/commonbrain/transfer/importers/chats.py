@@ -5,8 +5,8 @@ tools and their results, reasoning, context) is counted, so that the report list
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -16,8 +16,12 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
-from commonbrain.transfer.importer import Content, Omitted, Piece
-from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain.transfer.importer import (
+    Omitted,
+    Piece,
+    name_or_none,
+    source_reference,
+)
 from commonbrain.transfer.importers.sections import split_text
 
 USER: Final = "user"
@@ -118,45 +122,21 @@ class Chat:
             Draft(
                 kind=Kind.MESSAGE,
                 body=text,
-                project=name(self.project) if self.project else None,
+                project=name_or_none(self.project),
                 source_ref=source_reference(self.format, id_),
                 occurred_at=self._session.next_time(parse_time(time)),
                 thread=self._session.thread,
-                author=name(author) if author else None,
+                author=name_or_none(author),
                 detail=MessageDetail(sender=sender),
             )
         )
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Counter[str]):
     """Counts what is left out."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-
-    def add(self, counts: Mapping[str, int]) -> None:
-        """Count each thing so many times."""
-        self.counts.update(counts)
-
-    def one(self, what: str) -> None:
-        """Count a thing once."""
-        self.counts[what] += 1
 
     def pieces(self) -> Iterator[Piece]:
         """Return what was left out, in the order of its name, as the end of the source."""
-        for what, count in sorted(self.counts.items()):
+        for what, count in sorted(self.items()):
             if count:
                 yield Piece(content=Omitted(what=what, count=count), progress=1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a source of several files is read."""
-
-    bytes_total: int
-    bytes_before: int = 0
-
-    def piece(self, content: Content, *, bytes_read: int) -> Piece:
-        """Return a piece that ends after so many bytes of the present file."""
-        share = (self.bytes_before + bytes_read) / max(self.bytes_total, 1)
-        return Piece(content=content, progress=min(share, 1.0))

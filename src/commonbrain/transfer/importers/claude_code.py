@@ -103,7 +103,7 @@ class ClaudeCode:
         for folder in (home / ".claude" / "projects", home / ".config" / "claude" / "projects"):
             yield from files_found(folder, "*/*.jsonl")
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the messages session by session, those that began first at the beginning.
 
         Raises:
@@ -117,9 +117,9 @@ class ClaudeCode:
         yield from links_outside(folder, "*.jsonl")
         tally = Tally()
         own = [one for one in files if folder.is_file() or not _is_of_subagent(one)]
-        tally.add({SUBAGENTS: len(files) - len(own)})
+        tally[SUBAGENTS] += len(files) - len(own)
         heads = _heads(own, folder, projects=self.projects)
-        reader = _Reader(source=folder, project=project, heads=heads, tally=tally)
+        reader = _Reader(source=folder, heads=heads, tally=tally)
         yield from pieces(list(heads), folder, read=reader.read, tally=tally)
 
     def projects_in(self, source: Path) -> Mapping[str, str]:
@@ -180,7 +180,6 @@ class _Reader:
     """Reads files one by one; knows which records were read before."""
 
     source: Path
-    project: str | None
     heads: Mapping[Path, _Head]
     tally: Tally
     seen: set[str] = field(default_factory=set[str])
@@ -191,13 +190,13 @@ class _Reader:
             format="claude-code",
             id=file.stem,
             title=head.title,
-            project=self.project or head.project,
+            project=head.project,
         )
         where = place_of(file, self.source)
         for line in lines(stream):
             skipped = _skipped(line)
             if skipped is not None:
-                self.tally.add(skipped)
+                self.tally.update(skipped)
                 continue
             record = parse(line, where=f"{where}:{line.number}")
             if isinstance(record, Unreadable):
@@ -212,24 +211,24 @@ class _Reader:
         message = as_object(record.get("message"))
         sender = str(record.get("type"))
         if message is None or sender not in {USER, ASSISTANT}:
-            self.tally.one(RECORDS)
+            self.tally[RECORDS] += 1
             return
         if record.get("isSidechain"):
-            self.tally.one(SUBAGENTS)
+            self.tally[SUBAGENTS] += 1
             return
         texts = self._texts(message.get("content"))
         if _is_added(record, message):
-            self.tally.one(CONTEXT)
+            self.tally[CONTEXT] += 1
             return
         words = (
             "\n".join(filter(None, map(_own_words, texts))) if sender == USER else "\n".join(texts)
         )
         if not words.strip():
-            self.tally.add({CONTEXT: len(texts)})
+            self.tally[CONTEXT] += len(texts)
             return
         id_ = str(record.get("uuid") or place)
         if id_ in self.seen:
-            self.tally.one(REPEATED)
+            self.tally[REPEATED] += 1
             return
         self.seen.add(id_)
         model = message.get("model")
@@ -253,7 +252,7 @@ class _Reader:
             if sort == "text" and isinstance(text, str):
                 texts.append(text)
             else:
-                self.tally.one(_BLOCKS.get(sort) or _of_tool(sort))
+                self.tally[_BLOCKS.get(sort) or _of_tool(sort)] += 1
         return texts
 
 

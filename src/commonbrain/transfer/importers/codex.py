@@ -100,7 +100,7 @@ class Codex:
         for folder in ("sessions", "archived_sessions"):
             yield from files_found(home / ".codex" / folder, _PATTERN)
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Yield the messages session by session, the oldest first.
 
         Raises:
@@ -116,7 +116,6 @@ class Codex:
         tally = Tally()
         reader = _Reader(
             source=source,
-            project=project,
             projects=self.projects,
             titles=_titles(source, levels=0 if self.is_of_copy else _LEVELS),
             tally=tally,
@@ -158,7 +157,6 @@ class _Reader:
     """Reads rollouts one by one; knows which messages were read before."""
 
     source: Path
-    project: str | None
     projects: Projects
     titles: Mapping[str, str]
     tally: Tally
@@ -166,13 +164,13 @@ class _Reader:
 
     def read(self, file: Path, stream: BinaryIO) -> Iterator[tuple[Content, int]]:
         named = _SESSION.fullmatch(file.stem)
-        chat = Chat(format="codex", id=named[1] if named else file.stem, project=self.project)
+        chat = Chat(format="codex", id=named[1] if named else file.stem)
         where = place_of(file, self.source)
         is_begun = False
         for line in lines(stream):
             what = _skipped(line)
             if what is not None:
-                self.tally.one(what)
+                self.tally[what] += 1
                 continue
             record = parse(line, where=f"{where}:{line.number}")
             if isinstance(record, Unreadable):
@@ -185,7 +183,7 @@ class _Reader:
                     return
                 is_begun = True
             elif sort != "response_item" or item.get("type") != "message":
-                self.tally.one(_what(str(item.get("type")), is_item=sort == "response_item"))
+                self.tally[_what(str(item.get("type")), is_item=sort == "response_item")] += 1
             else:
                 for content in self._message(item, chat, record=record, number=line.number):
                     yield content, line.end
@@ -194,14 +192,12 @@ class _Reader:
         """Take over the session's id, title and project; return False for that of a subagent."""
         source = as_object(meta.get("source"))
         if source is not None and "subagent" in source:
-            self.tally.one(SUBAGENTS)
+            self.tally[SUBAGENTS] += 1
             return False
         chat.id = str(meta.get("id") or chat.id)
         chat.title = self.titles.get(chat.id, "")
         folder = meta.get("cwd")
-        chat.project = self.project or self.projects.of_folder(
-            folder if isinstance(folder, str) else None
-        )
+        chat.project = self.projects.of_folder(folder if isinstance(folder, str) else None)
         return True
 
     def _message(
@@ -209,7 +205,7 @@ class _Reader:
     ) -> Iterator[Content]:
         role = str(item.get("role"))
         if role not in {USER, ASSISTANT}:
-            self.tally.one(CONTEXT)
+            self.tally[CONTEXT] += 1
             return
         words = "\n".join(self._texts(item, is_user=role == USER)).strip()
         if not words:
@@ -219,7 +215,7 @@ class _Reader:
         # Ids of other providers' models need not be unique.
         known = f"{place}:{hashlib.sha256(words.encode('utf-8', 'replace')).hexdigest()[:16]}"
         if known in self.seen:
-            self.tally.one(REPEATED)
+            self.tally[REPEATED] += 1
             return
         id_ = place if place not in self.seen else f"{chat.id}:{number}"
         self.seen.update((known, place))
@@ -232,9 +228,9 @@ class _Reader:
         for part, kind in zip(map(as_object, parts), kinds, strict=True):
             text = part.get("text") if part else None
             if not isinstance(text, str):
-                self.tally.one(ATTACHMENTS)
+                self.tally[ATTACHMENTS] += 1
             elif is_user and _is_added(text, kind):
-                self.tally.one(CONTEXT)
+                self.tally[CONTEXT] += 1
             else:
                 yield _request(text) if is_user else text
 

@@ -21,7 +21,6 @@ from typing import Final
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
@@ -33,6 +32,9 @@ from commonbrain.transfer.importer import (
     Unreadable,
     file_found,
     files_found,
+    name_or_none,
+    shorten_name,
+    source_reference,
 )
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -48,28 +50,8 @@ from commonbrain.transfer.importers.sections import (
     split_blocks,
 )
 
-_DIGEST_CHARS: Final = 16
-"""Enough of a digest to distinguish two long names with the same beginning."""
 _PLACE_CHARS: Final = 8
 """Enough of a digest to distinguish the texts of one section."""
-
-
-def source_reference(source: str, place: str) -> str:
-    """Join a source and a place in it as `source#place`, shortened if too long."""
-    return _shortened(f"{source}#{place}" if place else source, SOURCE_REF_CHARS_MAX)
-
-
-def name(text: str) -> str:
-    """Shorten a project, tag or speaker to the maximum length of names."""
-    return _shortened(text, NAME_CHARS_MAX)
-
-
-def _shortened(text: str, chars_max: int) -> str:
-    """Truncate a text and append a digest of the whole, because truncation alone is ambiguous."""
-    if len(text) <= chars_max:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
-    return f"{text[: chars_max - _DIGEST_CHARS - 1]}~{digest}"
 
 
 _SKIPPED: Final = frozenset({"node_modules"})
@@ -201,7 +183,7 @@ class MarkdownFolder:
             yield from files_found(folder, "**/*.md")
         yield from file_found(claude / "CLAUDE.md")
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Return the memories in the order of the files' paths.
 
         Raises:
@@ -213,7 +195,7 @@ class MarkdownFolder:
         sizes = [size_of(one) for one in files]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(files, sizes, strict=True):
-            for content, fraction in self._read(one, source, project=project):
+            for content, fraction in self._read(one, source):
                 yield Piece(
                     content=content, progress=(bytes_before + fraction * size) / bytes_total
                 )
@@ -229,7 +211,7 @@ class MarkdownFolder:
         return replace(self, projects=NamedProjects(known=projects))
 
     def _read(
-        self, one: Path | Unreadable, source: Path, *, project: str | None
+        self, one: Path | Unreadable, source: Path
     ) -> Iterator[tuple[Draft | Unreadable, float]]:
         """Return the pieces of one file, each with the share of the file read so far."""
         if isinstance(one, Unreadable):
@@ -240,12 +222,12 @@ class MarkdownFolder:
         if isinstance(text, Unreadable):
             yield text, 1.0
             return
-        about = project or self.projects.of_file(one, source)
+        about = self.projects.of_file(one, source)
         context_fields = Draft(
             body="",
-            project=name(about) if about else None,
+            project=name_or_none(about),
             confidence=_CONFIDENCE,
-            tags=(name(one.stem.lower()), _TAG),
+            tags=(shorten_name(one.stem.lower()), _TAG),
             source_ref=where,
         )
         for section, fraction in sections(text):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Piece, Unreadable
-from commonbrain.transfer.importers.chats import Progress, Tally
+from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.markdown import is_inside
 
 RECORDS: Final = "records of the program, such as settings and costs"
@@ -110,19 +110,17 @@ Reader = Callable[[Path, BinaryIO], Iterator[tuple[Content, int]]]
 def pieces(files: Sequence[Path], source: Path, *, read: Reader, tally: Tally) -> Iterator[Piece]:
     """Yield the pieces of all files in order, and at the end what was left out."""
     sizes = [_size(one) for one in files]
-    before = 0
+    before, meter = 0, Meter(total=sum(sizes))
     for file, size in zip(files, sizes, strict=True):
-        progress = Progress(bytes_total=sum(sizes), bytes_before=before)
-        before += size
         try:
             with file.open("rb") as stream:
                 for content, end in read(file, stream):
-                    yield progress.piece(content, bytes_read=end)
+                    meter.done = before + end
+                    yield meter.piece(content)
         except OSError as error:
-            content = Unreadable(
-                where=place_of(file, source), reason=f"It cannot be read: {error.strerror}."
-            )
-            yield progress.piece(content, bytes_read=size)
+            reason = f"It cannot be read: {error.strerror}."
+            yield meter.piece(Unreadable(where=place_of(file, source), reason=reason))
+        before += size
     yield from tally.pieces()
 
 

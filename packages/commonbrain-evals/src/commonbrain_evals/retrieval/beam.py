@@ -11,10 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
-from commonbrain_import.conversations import Record
-
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain.transfer.importer import source_reference
 from commonbrain_evals.retrieval.conversations import corpus_of, ended
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain_evals.retrieval.data_files import files_in, read_json
@@ -64,7 +62,7 @@ def _corpus(chat: _Chat, *, name: str, file: str) -> Corpus:
     return corpus_of(
         name,
         # Times go through JSON's own types, as in any file that the importer reads.
-        [Record(value={"turns": [{**turn, "time": _shown(turn["time"])} for turn in turns]})],
+        [{"turns": [{**turn, "time": _shown(turn["time"])} for turn in turns]}],
         questions=questions,
         ends_at=last + timedelta(days=1),
         # A thread is one exchange; people sit down for a batch of them.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from commonbrain_import.conversations import Record, drafts_of
+from commonbrain_import.conversations import drafts_of
 
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Unreadable
@@ -21,7 +21,7 @@ def ended(times: Iterable[datetime | None]) -> datetime:
 
 def corpus_of(
     name: str,
-    records: Sequence[Record],
+    values: Sequence[object],
     *,
     questions: Iterable[Question],
     ends_at: datetime,
@@ -30,7 +30,7 @@ def corpus_of(
     """Make a corpus of a conversation in a shape that the importer reads."""
 
     def drafts() -> Iterator[Draft | Unreadable]:
-        return drafts_of(records, stem=name)
+        return drafts_of(values, stem=name)
 
     return Corpus(
         name=name,

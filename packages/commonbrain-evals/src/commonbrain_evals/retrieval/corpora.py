@@ -69,9 +69,9 @@ class Corpus:
         del home
         return iter(())
 
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[Piece]:
         """Give what is to be remembered, as importers do; the source has been read before."""
-        del source, project
+        del source
         for draft in self.drafts():
             yield Piece(content=draft, progress=0.0)
 

@@ -157,7 +157,7 @@ def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: in
         for corpus in corpora:
             then = replace(services, clock=FrozenClock(corpus.ends_at))
             brain = Brain(then, Caller(agent=_AGENT))
-            stored += brain.import_(corpus.name, path.parent, project=corpus.name).stored
+            stored += brain.import_(corpus.name, path.parent).stored
     return stored
 
 

@@ -11,10 +11,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from commonbrain_import.conversations import Record, parse_turn_time
+from commonbrain_import.conversations import parse_turn_time
 
+from commonbrain.transfer.importer import source_reference
 from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.conversations import corpus_of, ended
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain_evals.retrieval.data_files import read_json_list, require_file
@@ -59,7 +59,7 @@ def _corpus(sample: _Sample) -> Corpus:
     times = [parse_turn_time(talk[key]) for key in talk if key.endswith("_date_time")]
     turns = (turn for turns_said in talk.values() for turn in as_list(turns_said) or ())
     known_turns = {str((as_object(turn) or {}).get("dia_id")) for turn in turns}
-    record = Record(value={"sample_id": name, "conversation": talk})
+    record = {"sample_id": name, "conversation": talk}
     questions = [
         _question(number, question_fields, of=name, known_turns=known_turns)
         for number, question_fields in enumerate(sample.qa)

@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from commonbrain_import.conversations import Record
-
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain.transfer.importer import source_reference
 from commonbrain_evals.retrieval.conversations import corpus_of
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain_evals.retrieval.data_files import read_json_list, require_file
@@ -68,15 +66,13 @@ def _corpus(record_read: _Record) -> Corpus:
         if turn.has_answer
     }
     records = [
-        Record(
-            value={
-                "role": turn.role,
-                "content": turn.content,
-                "id": f"{session}:{number}",
-                "session": session,
-                "time": _time(date, where=f"{name}, {session}").isoformat(),
-            }
-        )
+        {
+            "role": turn.role,
+            "content": turn.content,
+            "id": f"{session}:{number}",
+            "session": session,
+            "time": _time(date, where=f"{name}, {session}").isoformat(),
+        }
         for session, date, turns in dates_read
         for number, turn in enumerate(turns, 1)
     ]
