@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from commonbrain.ingestion.result import RememberResult
     from commonbrain.ingestion.skills import Skills
     from commonbrain.jobs.service import Jobs
-    from commonbrain.learning.model_registry import ManageModels
     from commonbrain.model.kinds import CausalField, Detail, Kind
     from commonbrain.model.listing import ListOrder
     from commonbrain.model.memory import Draft, State, ThreadRef
@@ -942,13 +941,6 @@ class Brain:
         return Jobs(self.services, self.caller)
 
     @property
-    def models(self) -> ManageModels:
-        """Manage learned models: list, canary, promote, retire."""
-        from commonbrain.learning.model_registry import ManageModels  # noqa: PLC0415
-
-        return ManageModels(self.services, self.caller)
-
-    @property
     def spaces(self) -> EmbeddingSpaces:
         """Manage embedding spaces: build, compare, switch, drop."""
         from commonbrain.administration.embedding_spaces import EmbeddingSpaces  # noqa: PLC0415
@@ -1027,8 +1019,7 @@ class Brain:
             return
         with self.services.close_lock:
             self.services.embedding_executor.close()
-            self.services.saliences.close()
-            self.services.rerankers.close()
+            self.services.trained.close()
             if self.services.cross_encoding is not None:
                 self.services.cross_encoding.close()
             self.services.journal.close()

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from commonbrain.learning.usefulness import SETTLED_AFTER
+from commonbrain.extras import load_row
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     EVALUATION_MEMORIES_MIN,
@@ -21,6 +21,7 @@ from commonbrain.model.limits import (
     LOOKBACK_DAYS_MIN,
     REFLECT_CANDIDATES_MAX,
     REFLECT_HOURS_MAX,
+    SETTLED_DAYS,
 )
 from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
@@ -61,6 +62,18 @@ def deferred(name: str) -> Callable[..., Any]:
 
     def call(*arguments: object) -> object:
         return resolve_name(name)(*arguments)
+
+    return call
+
+
+def packaged(name: str, *, extra: str) -> Callable[..., Any]:
+    """Return the handler that a package gives under `commonbrain.jobs`; it is loaded when called.
+
+    Without the package a call raises `extra_missing`, which ends the job.
+    """
+
+    def call(*arguments: object) -> object:
+        return cast("Callable[..., object]", load_row("jobs", name, extra=extra))(*arguments)
 
     return call
 
@@ -125,13 +138,13 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "train_salience": JobKind(
         purpose="Train the salience of new memories on the use of earlier ones.",
-        handle=deferred("commonbrain.jobs.training:train_salience"),
-        parameters={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
+        handle=packaged("train_salience", extra="learn"),
+        parameters={"lookback_days": _is_within(SETTLED_DAYS + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
-        handle=deferred("commonbrain.jobs.training:train_reranker"),
+        handle=packaged("train_reranker", extra="learn"),
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),

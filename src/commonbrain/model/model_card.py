@@ -157,3 +157,8 @@ def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
 def model_name(card: ModelCard) -> str:
     """Return the public id of a model."""
     return ids.show(ids.MODEL, card.id)
+
+
+def replacement_reason(card: ModelCard) -> str:
+    """Return the reason of the retirement of the model that this one replaced."""
+    return f"{model_name(card)} took its place"

@@ -110,7 +110,13 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
     _row("review", "List what needs a decision.", "review", tool=None),
     _row("doctor", "Check the store and its indexes.", "doctor", tool=None),
     _row("atomize", "Extract causes and effects from memories.", "atomize", tool=None),
-    _row("model", "Show and roll out models.", *_grouped("model", *_MODEL), tool=Profile.OPERATOR),
+    _row(
+        "model",
+        "Show and roll out models.",
+        *_grouped("model", *_MODEL),
+        tool=Profile.OPERATOR,
+        extra="learn",
+    ),
     _row("reflect", "Summarise recent events into episodes.", "reflect", tool=None),
     _row(
         "admin",

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.model.kinds import RuleDetail, Severity, TaskDetail, kinds_where
+from commonbrain.model.limits import SETTLED_DAYS
 from commonbrain.model.memory import Memory, confidence, salience
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
 from commonbrain.model.values import dataclass, field
 
-SETTLED_AFTER: Final = timedelta(days=30)
+SETTLED_AFTER: Final = timedelta(days=SETTLED_DAYS)
 """A memory has settled after this time: memories that are used at all are used by then."""
 KINDS_SCORED: Final = kinds_where(lambda policy: policy.is_salience_learned)
 LABELS: Final = tuple(

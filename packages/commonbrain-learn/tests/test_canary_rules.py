@@ -16,8 +16,6 @@ from commonbrain.model.model_card import (
 )
 from commonbrain.model.scope import Caller
 
-pytestmark = pytest.mark.part("learn")
-
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MODELS = st.integers(1, 2**63 - 1)
 NAMES = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=20)

@@ -7,6 +7,7 @@ others. An artifact is JSON with LightGBM's text format: loading it never execut
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 import lightgbm
@@ -14,16 +15,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.extras import load_extra
-from commonbrain.learning.interface import FittedSalience, Salience
-from commonbrain.learning.intervals import bootstrap_interval
-from commonbrain.learning.usefulness import FEATURES, Sample, SampleSplit
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
+from commonbrain_learn.intervals import bootstrap_interval
+from commonbrain_learn.usefulness import FEATURES, Sample, SampleSplit
 
 _BOOSTING: Final[Any] = lightgbm
-_STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
-"""Neither library has type annotations."""
+"""It has no type annotations."""
 _TREES_MAX: Final = 150
 _FOLDS: Final = 3
 _FIXED: Final[Mapping[str, Any]] = {
@@ -50,6 +48,17 @@ _Measure = Callable[[Any, Any], float]
 """How well scores predict uses."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedSalience:
+    """A salience model as bytes, its metrics and a description of its training."""
+
+    artifact: bytes
+    is_better: bool
+    """Whether it ranks held-out memories better than the rule, beyond noise."""
+    told: Mapping[str, object]
+    """Plain JSON values."""
+
+
 class _Envelope(BaseModel):
     """Contents of an artifact."""
 
@@ -68,7 +77,7 @@ class _Envelope(BaseModel):
 
 
 class LearnedSalience:
-    """Trees, and the quantile mapping of their prediction."""
+    """Trees, and the quantile mapping of their prediction; thread-safe."""
 
     def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
         self._envelope = envelope
@@ -95,69 +104,67 @@ class LearnedSalience:
         return self._booster.predict(rows, num_threads=1)
 
 
-class SalienceBoosting:
-    """Trains and loads salience models."""
+def fit_salience(
+    parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
+) -> FittedSalience:
+    """Train on one part, with the number of trees chosen by its folds; evaluate on the other.
 
-    def fit(
-        self, parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
-    ) -> FittedSalience:
-        """Train on one part, with the number of trees chosen by its folds.
+    The same samples, seed and tenant give the same bytes, and two tenants never get the same.
+    """
+    rows, useful = _rows(parts.learnt), _useful(parts.learnt)
+    parameters = {**_FIXED, "seed": seed}
+    trees = _trees(parts.learnt, parameters=parameters)
+    booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
+    likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
+    envelope = _Envelope(
+        tenant=tenant,
+        features=FEATURES,
+        authors=dict(authors),
+        likely=likely,
+        salience=saliences,
+        booster=booster.model_to_string(),
+    )
+    artifact = json.dumps(
+        envelope.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")
+    ).encode()
+    judged = _judged(LearnedSalience(envelope, booster), parts.held, seed=seed)
+    gains = booster.feature_importance("gain")
+    whole = float(gains.sum()) or 1.0
+    shares = {name: round(float(g) / whole, 4) for name, g in zip(FEATURES, gains, strict=True)}
+    return FittedSalience(
+        artifact=artifact,
+        is_better=judged["auc"]["low"] > 0,
+        told={
+            "library": f"lightgbm {lightgbm.__version__}",
+            "seed": seed,
+            "trees": trees,
+            "metrics": judged,
+            "importances": dict(
+                sorted(((n, s) for n, s in shares.items() if s), key=lambda one: -one[1])
+            ),
+        },
+    )
 
-        Evaluate on the other.
-        """
-        rows, useful = _rows(parts.learnt), _useful(parts.learnt)
-        parameters = {**_FIXED, "seed": seed}
-        trees = _trees(parts.learnt, parameters=parameters)
-        booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
-        likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
-        envelope = _Envelope(
-            tenant=tenant,
-            features=FEATURES,
-            authors=dict(authors),
-            likely=likely,
-            salience=saliences,
-            booster=booster.model_to_string(),
-        )
-        artifact = json.dumps(
-            envelope.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")
-        ).encode()
-        judged = _judged(LearnedSalience(envelope, booster), parts.held, seed=seed)
-        gains = booster.feature_importance("gain")
-        whole = float(gains.sum()) or 1.0
-        shares = {name: round(float(g) / whole, 4) for name, g in zip(FEATURES, gains, strict=True)}
-        return FittedSalience(
-            artifact=artifact,
-            is_better=judged["auc"]["low"] > 0,
-            told={
-                "library": f"lightgbm {lightgbm.__version__}",
-                "seed": seed,
-                "trees": trees,
-                "metrics": judged,
-                "importances": dict(
-                    sorted(((n, s) for n, s in shares.items() if s), key=lambda one: -one[1])
-                ),
-            },
-        )
 
-    def load(self, artifact: bytes) -> Salience:
-        """Load a model and check its features.
+def load_salience(artifact: bytes) -> LearnedSalience:
+    """Load a model and check its features; it never executes code.
 
-        Raises:
-            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
+    Raises:
+        StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
 
-        """
-        if len(artifact) > SALIENCE_BYTES_MAX:
-            raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
-        try:
-            envelope = _Envelope.model_validate_json(artifact)
-            booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
-        except (ValidationError, lightgbm.basic.LightGBMError) as error:
-            raise _corrupt("It is no model of salience of this format.") from error
-        if not tuple(booster.feature_name()) == envelope.features == FEATURES:
-            raise _corrupt("It asks for other features than there are.")
-        if not 1 < len(envelope.likely) == len(envelope.salience):
-            raise _corrupt("Its scale has no two ends.")
-        return LearnedSalience(envelope, booster)
+    """
+    if len(artifact) > SALIENCE_BYTES_MAX:
+        raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
+    try:
+        envelope = _Envelope.model_validate_json(artifact)
+        booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
+    except (ValidationError, lightgbm.basic.LightGBMError) as error:
+        raise _corrupt("It is no model of salience of this format.") from error
+    if not tuple(booster.feature_name()) == envelope.features == FEATURES:
+        raise _corrupt("It asks for other features than there are.")
+    if not 1 < len(envelope.likely) == len(envelope.salience):
+        raise _corrupt("Its scale has no two ends.")
+    return LearnedSalience(envelope, booster)
 
 
 def _interpolated(at: Any, points: Sequence[float], *, values: Sequence[float]) -> Any:  # noqa: ANN401 arrays
@@ -238,7 +245,10 @@ def _auc(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
     useful, useless = scores[uses > 0], scores[uses == 0]
     if not len(useful) or not len(useless):
         return 0.5
-    above: Any = _STATS.mannwhitneyu(useful, useless, method="asymptotic").statistic
+    # Serving a model does not need scipy, which loads in a second.
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415
+
+    above: Any = mannwhitneyu(useful, useless, method="asymptotic").statistic
     return float(above / (len(useful) * len(useless)))
 
 
@@ -246,7 +256,9 @@ def _spearman(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
     """Return Spearman's rank correlation, -1..1; 0 if undefined."""
     if np.ptp(scores) == 0 or np.ptp(uses) == 0:
         return 0.0
-    return float(_STATS.spearmanr(scores, uses).statistic)
+    from scipy.stats import spearmanr  # noqa: PLC0415 see `_auc`
+
+    return float(spearmanr(scores, uses).statistic)
 
 
 def _interval(
