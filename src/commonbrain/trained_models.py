@@ -14,6 +14,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.model_card import ModelCard, ModelRole, serving_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from commonbrain.clock import Clock
     from commonbrain.ingestion.preparation import PreparedDraft
     from commonbrain.model.query import Trace
@@ -63,7 +65,7 @@ class ModelRunner(Protocol):
 
 
 class TrainedModels:
-    """Knows which models serve whom; safe to use from several threads."""
+    """Knows which models serve which callers; safe to use from several threads."""
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class TrainedModels:
         *,
         store: Store,
         clock: Clock,
-        may_serve: Callable[[], bool] = lambda: True,
+        artifacts: Path | None = None,
     ) -> None:
         """Create it; nothing is read or loaded yet.
 
@@ -79,13 +81,14 @@ class TrainedModels:
             make_runner: loads the package; raises `extra_missing` without it.
             store: the store with the cards.
             clock: ages what is cached.
-            may_serve: whether any model can serve at all; asked each time, so it must be cheap.
+            artifacts: the folder of artifacts, which training makes: without it no model serves.
+                None if they are in a bucket.
 
         """
         self._make_runner = make_runner
         self._store = store
         self._clock = clock
-        self._may_serve = may_serve
+        self._artifacts = artifacts
         self._known: dict[str, tuple[float, Sequence[ModelCard]]] = {}
         self._runner: ModelRunner | None = None
         self.missing: InvalidInputError | None = None
@@ -93,7 +96,7 @@ class TrainedModels:
 
     def serving(self, caller: Caller, role: ModelRole) -> ModelCard | None:
         """Return the model of a role that serves a caller, cached for some seconds."""
-        if not self._may_serve():
+        if self._artifacts is not None and not self._artifacts.exists():
             return None
         tenant, now_ms = caller.tenant, self._clock.elapsed_ms()
         known = self._known.get(tenant)

@@ -266,11 +266,8 @@ def make_trained_models(
         make = cast("Callable[..., ModelRunner]", load_row("models", "runner", extra="learn"))
         return make(store=store, blobs=blobs, clock=clock, moved=trained.forget)
 
-    def may_serve() -> bool:
-        # Training makes the folder.
-        return str(artifacts).startswith(S3) or Path(artifacts).exists()
-
-    trained = TrainedModels(make_runner, store=store, clock=clock, may_serve=may_serve)
+    folder = None if str(artifacts).startswith(S3) else Path(artifacts)
+    trained = TrainedModels(make_runner, store=store, clock=clock, artifacts=folder)
     return trained
 
 

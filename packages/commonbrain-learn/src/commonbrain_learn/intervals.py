@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,11 @@ _SEED: Final = 0
 """Every process that compares the same figures gets the same result."""
 _RESAMPLES: Final = 2000
 """Bootstrap resamples: its bounds at 99% are stable to a hundredth of their width."""
+
+
+def load_stats() -> Any:  # noqa: ANN401 it has no type annotations
+    """Load `scipy.stats`, which takes a second: serving needs none, and most checks end before."""
+    return import_module("scipy.stats")
 
 
 def bootstrap_interval(
@@ -36,18 +42,19 @@ def bootstrap_interval(
         is_paired: Whether the samples are resampled by the same indices.
 
     """
-    # It loads in a second, and most checks of a canary end before they compare.
-    from scipy.stats import bootstrap  # noqa: PLC0415
-
-    bounds = bootstrap(
-        samples,
-        statistic,
-        paired=is_paired,
-        n_resamples=resamples,
-        confidence_level=confidence,
-        method="percentile",
-        rng=seed,
-    ).confidence_interval
+    bounds = (
+        load_stats()
+        .bootstrap(
+            samples,
+            statistic,
+            paired=is_paired,
+            n_resamples=resamples,
+            confidence_level=confidence,
+            method="percentile",
+            rng=seed,
+        )
+        .confidence_interval
+    )
     return float(bounds.low), float(bounds.high)
 
 
@@ -70,9 +77,7 @@ def difference(ones: Sequence[float], others: Sequence[float], *, confidence: fl
 
 def sign_test(more: int, fewer: int) -> float:
     """Return the probability of at least `more` of all pairs by chance."""
-    from scipy.stats import binomtest  # noqa: PLC0415 see `bootstrap_interval`
-
-    return float(binomtest(more, more + fewer, 0.5, alternative="greater").pvalue)
+    return float(load_stats().binomtest(more, more + fewer, 0.5, alternative="greater").pvalue)
 
 
 def _mean_difference(ones: Matrix, others: Matrix, *, axis: int = -1) -> Matrix:

@@ -23,6 +23,7 @@ from commonbrain.model.model_card import (
     ModelCard,
     ModelRole,
     ModelState,
+    model_name,
 )
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import Caller, Role
@@ -37,7 +38,6 @@ from commonbrain_learn.rollout import (
     NotEnoughTraffic,
     Promote,
     RollBack,
-    model_name,
     promote,
     retire,
     roll_back,

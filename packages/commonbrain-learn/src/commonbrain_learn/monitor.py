@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.model_card import PERCENT_DEFAULT, RERANKER, ModelCard, ModelRole, ModelState
+from commonbrain.model.model_card import (
+    PERCENT_DEFAULT,
+    RERANKER,
+    ModelCard,
+    ModelRole,
+    ModelState,
+    model_name,
+)
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import NO_POLICY
 from commonbrain.storage.interface import EntryFilter
@@ -28,7 +35,6 @@ from commonbrain_learn.rollout import (
     Promote,
     RollBack,
     judge_canary,
-    model_name,
     promote,
     roll_back,
 )

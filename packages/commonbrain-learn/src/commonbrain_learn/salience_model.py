@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
-from commonbrain_learn.intervals import bootstrap_interval
+from commonbrain_learn.intervals import bootstrap_interval, load_stats
 from commonbrain_learn.usefulness import FEATURES, Sample, SampleSplit
 
 _BOOSTING: Final[Any] = lightgbm
@@ -82,16 +82,10 @@ class LearnedSalience:
     def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
         self._envelope = envelope
         self._booster: Any = booster
-
-    @property
-    def features(self) -> tuple[str, ...]:
+        self.features = envelope.features
         """The columns of `rows`."""
-        return self._envelope.features
-
-    @property
-    def authors(self) -> Mapping[str, float]:
+        self.authors: Mapping[str, float] = envelope.authors
         """Usefulness of earlier memories by author."""
-        return self._envelope.authors
 
     def scores(self, rows: Matrix) -> Matrix:
         """Score memories on the scale of the rule."""
@@ -245,10 +239,7 @@ def _auc(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
     useful, useless = scores[uses > 0], scores[uses == 0]
     if not len(useful) or not len(useless):
         return 0.5
-    # Serving a model does not need scipy, which loads in a second.
-    from scipy.stats import mannwhitneyu  # noqa: PLC0415
-
-    above: Any = mannwhitneyu(useful, useless, method="asymptotic").statistic
+    above: Any = load_stats().mannwhitneyu(useful, useless, method="asymptotic").statistic
     return float(above / (len(useful) * len(useless)))
 
 
@@ -256,9 +247,7 @@ def _spearman(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
     """Return Spearman's rank correlation, -1..1; 0 if undefined."""
     if np.ptp(scores) == 0 or np.ptp(uses) == 0:
         return 0.0
-    from scipy.stats import spearmanr  # noqa: PLC0415 see `_auc`
-
-    return float(spearmanr(scores, uses).statistic)
+    return float(load_stats().spearmanr(scores, uses).statistic)
 
 
 def _interval(

@@ -139,7 +139,7 @@ class Runner:
     def rate(
         self, card: ModelCard, drafts: Sequence[PreparedDraft], *, caller: Caller
     ) -> list[PreparedDraft]:
-        """Return drafts with the salience that a model predicts, if nobody has set it.
+        """Return drafts with the salience that a model predicts, where it is not set.
 
         If the model does not answer, the rule scores, and the outcome says so. Stored memories
         keep their salience.
