@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.model_card import ModelCard, ModelRole, serving_of
+from commonbrain.model.model_card import ModelCard, ModelRole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,15 +44,15 @@ class ModelRunner(Protocol):
     """
 
     def reranker(
-        self, card: ModelCard, plan: QueryPlan, *, deadline: Deadline
-    ) -> Callable[[Table], None]:
-        """Load a model, and return what orders the candidates of a table by it."""
+        self, cards: Sequence[ModelCard], plan: QueryPlan, *, deadline: Deadline
+    ) -> Callable[[Table], None] | None:
+        """Load the model that serves a caller, and return what orders candidates by it."""
         ...
 
     def rate(
-        self, card: ModelCard, drafts: Sequence[PreparedDraft], *, caller: Caller
-    ) -> list[PreparedDraft]:
-        """Return drafts with the salience that a model predicts."""
+        self, cards: Sequence[ModelCard], drafts: Sequence[PreparedDraft], *, caller: Caller
+    ) -> Sequence[PreparedDraft]:
+        """Return drafts with the salience that the active model predicts."""
         ...
 
     def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
@@ -94,11 +94,11 @@ class TrainedModels:
         self.missing: InvalidInputError | None = None
         """Why no model is run, though one serves."""
 
-    def serving(self, caller: Caller, role: ModelRole) -> ModelCard | None:
-        """Return the model of a role that serves a caller, cached for some seconds."""
+    def serving(self, tenant: str, role: ModelRole) -> Sequence[ModelCard]:
+        """Return the models of a role that serve a tenant, cached for some seconds."""
         if self._artifacts is not None and not self._artifacts.exists():
-            return None
-        tenant, now_ms = caller.tenant, self._clock.elapsed_ms()
+            return ()
+        now_ms = self._clock.elapsed_ms()
         known = self._known.get(tenant)
         if known is None or now_ms >= known[0]:
             cards = self._store.read(tenant, lambda tx: tx.models.serving())
@@ -106,7 +106,7 @@ class TrainedModels:
             if len(self._known) >= _TENANTS_MAX:
                 self._known.clear()
             self._known[tenant] = known
-        return serving_of((card for card in known[1] if card.role is role), caller)
+        return [card for card in known[1] if card.role is role]
 
     def forget(self, tenant: str) -> None:
         """Read the models of a tenant again before their next use, after a transition."""
@@ -123,20 +123,16 @@ class TrainedModels:
         return self._runner
 
     def reranker(self, plan: QueryPlan, *, deadline: Deadline) -> Callable[[Table], None] | None:
-        """Return what orders the candidates of a recall; None if no model serves."""
-        card = self.serving(plan.caller, ModelRole.RERANKER)
-        runner = self.runner() if card is not None else None
-        if card is None or runner is None:
-            return None
-        return runner.reranker(card, plan, deadline=deadline)
+        """Return what orders the candidates of a recall; None if no model serves its caller."""
+        cards = self.serving(plan.caller.tenant, ModelRole.RERANKER)
+        runner = self.runner() if cards else None
+        return None if runner is None else runner.reranker(cards, plan, deadline=deadline)
 
     def rate(self, drafts: Sequence[PreparedDraft], caller: Caller) -> Sequence[PreparedDraft]:
         """Return drafts with the salience that a model predicts; unchanged if none serves."""
-        card = self.serving(caller, ModelRole.SALIENCE)
-        runner = self.runner() if card is not None else None
-        if card is None or runner is None:
-            return drafts
-        return runner.rate(card, drafts, caller=caller)
+        cards = self.serving(caller.tenant, ModelRole.SALIENCE)
+        runner = self.runner() if cards else None
+        return drafts if runner is None else runner.rate(cards, drafts, caller=caller)
 
     def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
         """Let the models be judged that ranked some of these recalls."""

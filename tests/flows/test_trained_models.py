@@ -69,6 +69,6 @@ def test_no_card_is_read_where_training_never_made_an_artifact(brain: Brain) -> 
     with services.store.begin(brain.caller.tenant) as tx:
         assert tx.models.add(a_card(1, role=ModelRole.RERANKER, state=ModelState.ACTIVE))
 
-    assert services.trained.serving(brain.caller, ModelRole.RERANKER) is None
+    assert not services.trained.serving(brain.caller.tenant, ModelRole.RERANKER)
     services.blobs()
-    assert services.trained.serving(brain.caller, ModelRole.RERANKER) is not None
+    assert services.trained.serving(brain.caller.tenant, ModelRole.RERANKER)

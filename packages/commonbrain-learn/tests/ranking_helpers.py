@@ -9,7 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from commonbrain_learn.rollout import Actor, start_canary
+from commonbrain_learn.rollout import Actor, is_in_canary, start_canary
 from commonbrain_learn.salience_model import LearnedSalience
 from commonbrain_learn.serving import SALIENCE_LIMITS, Runner
 
@@ -17,7 +17,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.guarded_model import ModelLimits
 from commonbrain.embeddings.interface import Reranker
 from commonbrain.model import ids
-from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, is_in_canary
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.write_behind import WriteBehindQueue

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commonbrain_learn.model_registry import ModelView, TransitionOptions, models_of
+from commonbrain_learn.rollout import bucket_of
 from ranking_helpers import (
     ByFeature,
     Shop,
@@ -23,7 +24,7 @@ from ranking_helpers import (
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.model_card import ModelRole, ModelState, bucket_of, model_name
+from commonbrain.model.model_card import ModelRole, ModelState, model_name
 from commonbrain.model.query import Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role

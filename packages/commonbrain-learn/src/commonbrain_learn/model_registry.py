@@ -18,7 +18,6 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.model_card import (
     BETTER,
-    PERCENT_DEFAULT,
     SERVING,
     ModelCard,
     ModelRole,
@@ -32,6 +31,7 @@ from commonbrain_learn.monitor import ModelEvaluation, evaluate
 from commonbrain_learn.outcomes import Figures
 from commonbrain_learn.rollout import (
     ACTION,
+    PERCENT_DEFAULT,
     Actor,
     CanaryDecision,
     NoChange,

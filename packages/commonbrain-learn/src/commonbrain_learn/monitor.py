@@ -14,19 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.model_card import (
-    PERCENT_DEFAULT,
-    RERANKER,
-    ModelCard,
-    ModelRole,
-    ModelState,
-    model_name,
-)
+from commonbrain.model.model_card import RERANKER, ModelCard, ModelRole, ModelState, model_name
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import NO_POLICY
 from commonbrain.storage.interface import EntryFilter
 from commonbrain_learn.outcomes import Figures, figures_of, outcome_of, riskier
 from commonbrain_learn.rollout import (
+    PERCENT_DEFAULT,
     RISKS_MAX,
     WINDOW,
     Actor,

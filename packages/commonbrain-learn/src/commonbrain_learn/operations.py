@@ -11,7 +11,7 @@ from commonbrain.api.operation import Command, Cursor, Operation, Profile, Verb,
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX, MODELS_SHOWN_MAX
-from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState
+from commonbrain.model.model_card import ModelRole, ModelState
 from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
@@ -23,6 +23,7 @@ from commonbrain_learn.model_registry import (
     models_of,
 )
 from commonbrain_learn.outcomes import Figures
+from commonbrain_learn.rollout import PERCENT_DEFAULT
 
 Op = Literal["list", "show", "canary", "promote", "rollback", "retire", "guards", "train"]
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import fmean, quantiles
 from typing import Final
 
-from commonbrain.model.model_card import BY_WEIGHTS, CROSS_ENCODER, LOAD, RERANK, RERANKER
+from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, RERANKER
 from commonbrain.model.query import (
     PROACTIVE,
     TRUST_MIN_DEFAULT,
@@ -20,6 +20,8 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.recall_result import ResultStatus
 
+BY_WEIGHTS: Final = "fixed"
+"""The feature that holds the score of fixed weights when a model ranks."""
 SLOW_MS: Final = 20.0
 """Reranking above this is slow: the target for a whole recall is 25 ms at p95."""
 

@@ -12,11 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.model_card import ModelCard, ModelState, model_name, replacement_reason
+from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import AccessEntry
 from commonbrain_learn.intervals import Interval, difference, sign_test
 from commonbrain_learn.outcomes import SLOW_MS, RecallOutcome
@@ -40,6 +42,40 @@ class Actor:
     reason: str
     credential: str | None = None
     request_id: str | None = None
+
+
+PERCENT_DEFAULT: Final = 5.0
+"""Percent of sessions: a bad model harms few, and a good one is recognized in days."""
+_BYTES: Final = 6
+"""Bytes of the hash: 48 bits give a fraction below 1 that a float represents exactly."""
+
+
+def bucket_of(model: int, *, tenant: str, who: str) -> float:
+    """Return the fixed bucket of a session for a model, from 0 to below 100.
+
+    It is computed from the SHA-256 of all three, so it is uniform over sessions and independent
+    between models.
+    """
+    named = f"{model}:{tenant}:{who}".encode(errors="replace")
+    return int.from_bytes(sha256(named).digest()[:_BYTES]) / 256**_BYTES * 100
+
+
+def is_in_canary(card: ModelCard, caller: Caller) -> bool:
+    """Return whether a serving model serves this caller.
+
+    A higher percentage keeps earlier callers.
+    """
+    if card.state is not ModelState.CANARY:
+        return card.state is ModelState.ACTIVE
+    who = caller.session or caller.agent
+    is_drawn = bucket_of(card.id, tenant=caller.tenant, who=who) < card.percent
+    return is_drawn or caller.agent in card.allow
+
+
+def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
+    """Return the model that serves a caller: the canary if it applies, else the active one."""
+    serving = [card for card in cards if is_in_canary(card, caller)]
+    return min(serving, key=lambda card: card.state is ModelState.ACTIVE, default=None)
 
 
 def start_canary(

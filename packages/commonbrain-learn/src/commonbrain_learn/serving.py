@@ -21,9 +21,11 @@ from commonbrain.ingestion.commit import build_memory
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.kinds import EventDetail
 from commonbrain.model.limits import MODELS_LOADED_MAX, RERANK_MS_MAX, SALIENCE_MS_MAX
-from commonbrain.model.model_card import BY_WEIGHTS, RERANK, RERANKER, ModelCard, model_name
+from commonbrain.model.model_card import RERANK, RERANKER, ModelCard, model_name
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain_learn.monitor import CanaryMonitor
+from commonbrain_learn.outcomes import BY_WEIGHTS
+from commonbrain_learn.rollout import serving_of
 from commonbrain_learn.usefulness import KINDS_SCORED, UNKNOWN_AUTHOR, features_of
 
 if TYPE_CHECKING:
@@ -106,13 +108,16 @@ class Runner:
         self._monitor = CanaryMonitor(store, clock=clock, moved=moved)
 
     def reranker(
-        self, card: ModelCard, plan: QueryPlan, *, deadline: Deadline
-    ) -> Callable[[Table], None]:
-        """Load a model, and return what orders the candidates of a table by it.
+        self, cards: Sequence[ModelCard], plan: QueryPlan, *, deadline: Deadline
+    ) -> Callable[[Table], None] | None:
+        """Load the model that serves a caller, and return what orders candidates by it.
 
         If the model fails, fixed weights decide, and the failure counts against it, as far as it
         is at fault.
         """
+        card = serving_of(cards, plan.caller)
+        if card is None:
+            return None
         model = self._rerankers.get(plan.caller.tenant, card)
         failure = model.ready(timeout_ms=deadline.left_ms)
 
@@ -137,16 +142,17 @@ class Runner:
         return rerank
 
     def rate(
-        self, card: ModelCard, drafts: Sequence[PreparedDraft], *, caller: Caller
-    ) -> list[PreparedDraft]:
-        """Return drafts with the salience that a model predicts, where it is not set.
+        self, cards: Sequence[ModelCard], drafts: Sequence[PreparedDraft], *, caller: Caller
+    ) -> Sequence[PreparedDraft]:
+        """Return drafts with the salience that the active model predicts, where it is not set.
 
         If the model does not answer, the rule scores, and the outcome says so. Stored memories
         keep their salience.
         """
+        card = serving_of(cards, caller)
         open_ = [one for one in drafts if _is_open(one)]
-        if not open_:
-            return list(drafts)
+        if card is None or not open_:
+            return drafts
         now = self._clock.now()
         memories = [build_memory(one, caller, now=now, revision_number=0) for one in open_]
         model = self._saliences.get(caller.tenant, card)
