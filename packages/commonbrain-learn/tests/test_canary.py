@@ -7,6 +7,7 @@ from threading import Event
 
 import pytest
 from commonbrain_learn.rollout import Actor, start_canary
+from commonbrain_learn.serving import Reranker
 from ranking_helpers import (
     ByFeature,
     Numberless,
@@ -23,7 +24,6 @@ from ranking_helpers import (
 )
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.interface import Reranker
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Entry
 from commonbrain.storage.interface import EntryFilter

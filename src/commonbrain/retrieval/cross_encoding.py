@@ -25,7 +25,7 @@ from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
-    from commonbrain.embeddings.interface import CrossEncoder
+    from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder
     from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
 
@@ -45,7 +45,7 @@ class CrossEncoding:
 
     def __init__(
         self,
-        model: CrossEncoder,
+        model: OnnxCrossEncoder,
         *,
         clock: Clock,
         candidates: int = CANDIDATES_DEFAULT,
@@ -77,7 +77,7 @@ class CrossEncoding:
         """Score texts within the limit or the caller's remaining time."""
         is_over = Event()
 
-        def question(model: CrossEncoder) -> Scored:
+        def question(model: OnnxCrossEncoder) -> Scored:
             with _without_details():
                 return Scored(model.scores(query, texts, is_over=is_over.is_set))
 
@@ -124,7 +124,7 @@ class CrossEncoding:
         """Release the model without waiting."""
         self._guarded.close()
 
-    def _load(self) -> CrossEncoder:
+    def _load(self) -> OnnxCrossEncoder:
         with _without_details():
             self.model.load()
         return self.model

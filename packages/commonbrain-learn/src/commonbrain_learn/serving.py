@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import isfinite
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from commonbrain_learn.usefulness import KINDS_SCORED, UNKNOWN_AUTHOR, features_
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
-    from commonbrain.embeddings.interface import Reranker
+    from commonbrain.embeddings.interface import Matrix
     from commonbrain.model.memory import Memory
     from commonbrain.model.query import Candidate, Trace
     from commonbrain.model.scope import Caller
@@ -48,6 +48,30 @@ RERANKER_LIMITS: Final = ModelLimits(limit_ms=RERANK_MS_MAX, failures=3, cooldow
 """A canary serves a share of recalls and is monitored for failures: a short pause suffices."""
 SALIENCE_LIMITS: Final = ModelLimits(limit_ms=SALIENCE_MS_MAX, failures=1, cooldown_ms=30_000.0)
 """Nothing rolls back a salience model that fails, so a few failures suspend it."""
+
+
+class Reranker(Protocol):
+    """Scores the candidates of a recall by their features; safe to call from several threads.
+
+    Laws: the same rows give the same scores; every score is finite; a model never changes.
+    """
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features of the columns of `rows`, by their names in a trace; absent ones are 0."""
+        ...
+
+    def scores(self, rows: Matrix) -> Matrix:
+        """Score all candidates of one recall.
+
+        Args:
+            rows: shape `(candidates, len(features))`.
+
+        Returns:
+            Shape `(candidates,)`, highest for the best; only comparable within one recall.
+
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

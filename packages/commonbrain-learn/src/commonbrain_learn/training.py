@@ -55,7 +55,8 @@ from commonbrain_learn.usefulness import (
 )
 
 if TYPE_CHECKING:
-    from commonbrain.embeddings.interface import Matrix, Reranker
+    from commonbrain.embeddings.interface import Matrix
+    from commonbrain_learn.serving import Reranker
 
 
 DECISIVE: Final = "nDCG@10"
