@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pytest
 from commonbrain_learn.boosting import Fitted, compare_orders, fit_reranker, load_reranker
-from commonbrain_learn.outcomes import Shown, TrainingExample
+from commonbrain_learn.outcomes import ShownMemory, TrainingExample
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +31,7 @@ def lessons(count: int = 48, *, seed: int = 1) -> list[TrainingExample]:
             asked_at=NOON + number * timedelta(minutes=1),
             group=f"s{number // 2}",
             shown=tuple(
-                Shown(
+                ShownMemory(
                     memory_id=place,
                     features={
                         "fused": random_source.random(),

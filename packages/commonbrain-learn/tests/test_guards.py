@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from commonbrain_learn.outcomes import RecallOutcome, figures_of, outcome_of, riskier
 from commonbrain_learn.rollout import (
-    Evidence,
+    CanaryEvidence,
     NoChange,
     NotEnoughTraffic,
     Promote,
@@ -44,12 +44,12 @@ def evidence(
     served: Sequence[RecallOutcome],
     control: Sequence[RecallOutcome] = (),
     **more: Any,  # noqa: ANN401
-) -> Evidence:
+) -> CanaryEvidence:
     fields: dict[str, Any] = {"risks": [], "is_canary": True}
     newest = [
         sorted(side, key=lambda one: one.asked_at, reverse=True) for side in (served, control)
     ]
-    return Evidence(served=newest[0], control=newest[1], **(fields | more))
+    return CanaryEvidence(served=newest[0], control=newest[1], **(fields | more))
 
 
 def many(count: int, seed: int, helped: float, **more: Any) -> list[RecallOutcome]:  # noqa: ANN401

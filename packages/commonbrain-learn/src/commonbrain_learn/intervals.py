@@ -59,7 +59,7 @@ def bootstrap_interval(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class MeanDifference:
     """A difference and its confidence bounds."""
 
     value: float
@@ -67,12 +67,14 @@ class Interval:
     high: float
 
 
-def difference(ones: Sequence[float], others: Sequence[float], *, confidence: float) -> Interval:
+def difference(
+    ones: Sequence[float], others: Sequence[float], *, confidence: float
+) -> MeanDifference:
     """Return the interval of the difference of means, by the percentile bootstrap."""
     low, high = bootstrap_interval(
         (ones, others), _mean_difference, resamples=_RESAMPLES, seed=_SEED, confidence=confidence
     )
-    return Interval(value=fmean(ones) - fmean(others), low=low, high=high)
+    return MeanDifference(value=fmean(ones) - fmean(others), low=low, high=high)
 
 
 def sign_test(more: int, fewer: int) -> float:

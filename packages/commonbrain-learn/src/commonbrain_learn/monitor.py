@@ -25,7 +25,7 @@ from commonbrain_learn.rollout import (
     WINDOW,
     Actor,
     CanaryDecision,
-    Evidence,
+    CanaryEvidence,
     Promote,
     RollBack,
     judge_canary,
@@ -140,13 +140,13 @@ class CanaryMonitor:
             _LOG.warning("%s of %s is %s: %s", model_name(card), tenant, card.state, card.reason)
 
 
-def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
+def load_evidence(tx: Transaction, card: ModelCard) -> CanaryEvidence:
     """Read the latest recalls by which a model is evaluated."""
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
     served = tx.recall_log.latest(mine, limit=WINDOW, is_brief=True)
     since = served[-1].asked_at if served else card.moved_at
     control = tx.recall_log.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
-    return Evidence(
+    return CanaryEvidence(
         served=[outcome_of(entry) for entry in served],
         control=[outcome_of(entry) for entry in control],
         risks=[riskier(entry) for entry in tx.recall_log.latest(mine, limit=RISKS_MAX)],

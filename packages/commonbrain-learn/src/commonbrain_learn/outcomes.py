@@ -164,7 +164,7 @@ _EXPLICIT: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownMemory:
     """One memory that a recall returned: its features and its relevance grade."""
 
     memory_id: int
@@ -181,7 +181,7 @@ class TrainingExample:
     asked_at: datetime
     group: str
     """The session; without one, the agent and the day."""
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownMemory, ...]
     """Best first."""
 
     @property
@@ -199,7 +199,7 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
     shown = [one for one in entry.considered if one.memory_id in packed]
     is_read_marked = _is_read_marked(entry, shown)
     graded = tuple(
-        Shown(
+        ShownMemory(
             memory_id=one.memory_id, features=_model_features(one), grade=_grade(_marks(entry, one))
         )
         for one in shown

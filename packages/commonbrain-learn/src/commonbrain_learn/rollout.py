@@ -20,7 +20,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.model_card import ModelCard, ModelState, model_name, replacement_reason
 from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import AccessEntry
-from commonbrain_learn.intervals import Interval, difference, sign_test
+from commonbrain_learn.intervals import MeanDifference, difference, sign_test
 from commonbrain_learn.outcomes import SLOW_MS, RecallOutcome
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ SLOWER_MAX: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class CanaryEvidence:
     """Recalls by which a model is evaluated, latest first."""
 
     served: Sequence[RecallOutcome]
@@ -250,7 +250,7 @@ class RollBack:
 CanaryDecision = NoChange | NotEnoughTraffic | Promote | RollBack
 
 
-def judge_canary(evidence: Evidence) -> CanaryDecision:
+def judge_canary(evidence: CanaryEvidence) -> CanaryDecision:
     """Decide on a model; unsafe or failing models are rolled back without waiting for traffic."""
     for name, check in IMMEDIATE_CHECKS.items():
         reason = check(evidence)
@@ -266,7 +266,7 @@ def judge_canary(evidence: Evidence) -> CanaryDecision:
     return _promoted(evidence) if evidence.is_canary else NoChange(reason="No check failed.")
 
 
-def _errors(evidence: Evidence) -> str | None:
+def _errors(evidence: CanaryEvidence) -> str | None:
     recent = evidence.served[:RECENT]
     failed = sum(one.is_failed for one in recent)
     if failed >= BAD_MAX:
@@ -277,7 +277,7 @@ def _errors(evidence: Evidence) -> str | None:
     return None
 
 
-def _slowness(evidence: Evidence) -> str | None:
+def _slowness(evidence: CanaryEvidence) -> str | None:
     recent = evidence.served[:RECENT]
     slow = sum(one.is_slow for one in recent)
     if slow < BAD_MAX:
@@ -285,7 +285,7 @@ def _slowness(evidence: Evidence) -> str | None:
     return f"{slow} of the last {len(recent)} recalls took over {SLOW_MS:.0f} ms to order"
 
 
-def _safety(evidence: Evidence) -> str | None:
+def _safety(evidence: CanaryEvidence) -> str | None:
     more = sum(one > 0 for one in evidence.risks)
     fewer = sum(one < 0 for one in evidence.risks)
     if more < RISKIER_MIN or sign_test(more, fewer) >= _RISK_SIGNIFICANCE:
@@ -296,7 +296,7 @@ def _safety(evidence: Evidence) -> str | None:
     )
 
 
-IMMEDIATE_CHECKS: Final[Mapping[str, Callable[[Evidence], str | None]]] = {
+IMMEDIATE_CHECKS: Final[Mapping[str, Callable[[CanaryEvidence], str | None]]] = {
     "errors": _errors,
     "slowness": _slowness,
     "safety": _safety,
@@ -315,7 +315,7 @@ class _Compared:
     control: Sequence[RecallOutcome]
     confidence: float
 
-    def difference(self, of: _Measure) -> Interval | None:
+    def difference(self, of: _Measure) -> MeanDifference | None:
         """Compare by session; None if a side has no data for the measure."""
         ones, others = (list(_by_session(side, of)) for side in (self.served, self.control))
         if min(len(ones), len(others)) < SESSIONS_MIN:
@@ -339,7 +339,7 @@ def _latency_of(one: RecallOutcome) -> float:
     return one.total_ms
 
 
-def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
+def _compared(evidence: CanaryEvidence) -> _Compared | NotEnoughTraffic:
     """Take the recalls up to the latest doubling, and the control's of the same period."""
     missing = tuple(_missing(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
     if missing:
@@ -355,7 +355,7 @@ def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
     )
 
 
-def _missing(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str]:
+def _missing(evidence: CanaryEvidence, *, recalls: int, sessions: int) -> Iterator[str]:
     for name, side in (("the model", evidence.served), ("its control", evidence.control)):
         there = len({one.who for one in side})
         if len(side) < recalls:
@@ -402,7 +402,7 @@ COMPARATIVE_CHECKS: Final[Mapping[str, Callable[[_Compared], str | None]]] = {
 """Checks that compare, given enough recalls."""
 
 
-def _promoted(evidence: Evidence) -> CanaryDecision:
+def _promoted(evidence: CanaryEvidence) -> CanaryDecision:
     """Decide whether a canary has shown that it is not worse."""
     missing = list(_missing(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
     marked = min(sum(one.is_marked for one in s) for s in (evidence.served, evidence.control))
@@ -445,5 +445,5 @@ def _level(control: Sequence[RecallOutcome]) -> float:
     return fmean(one.total_ms for one in control)
 
 
-def _format_interval(interval: Interval) -> str:
+def _format_interval(interval: MeanDifference) -> str:
     return f"{interval.value:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"

@@ -18,7 +18,7 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
 from commonbrain_learn.intervals import bootstrap_interval, load_stats
-from commonbrain_learn.usefulness import FEATURES, Sample, SampleSplit
+from commonbrain_learn.usefulness import FEATURES, SampleSplit, SettledMemory
 
 _BOOSTING: Final[Any] = lightgbm
 """It has no type annotations."""
@@ -173,11 +173,11 @@ def _corrupt(why: str) -> StoreCorruptError:
     )
 
 
-def _rows(samples: Sequence[Sample]) -> Any:  # noqa: ANN401 an array
+def _rows(samples: Sequence[SettledMemory]) -> Any:  # noqa: ANN401 an array
     return np.array([[one.features[name] for name in FEATURES] for one in samples])
 
 
-def _useful(samples: Sequence[Sample]) -> Any:  # noqa: ANN401 an array
+def _useful(samples: Sequence[SettledMemory]) -> Any:  # noqa: ANN401 an array
     return np.array([one.is_useful for one in samples], dtype=np.float64)
 
 
@@ -185,7 +185,7 @@ def _data(rows: Any, useful: Any) -> lightgbm.Dataset:  # noqa: ANN401 arrays
     return lightgbm.Dataset(rows, useful, feature_name=list(FEATURES), free_raw_data=False)
 
 
-def _trees(samples: Sequence[Sample], *, parameters: Mapping[str, Any]) -> int:
+def _trees(samples: Sequence[SettledMemory], *, parameters: Mapping[str, Any]) -> int:
     """Choose the number of trees by cross-validation over consecutive sessions."""
     groups = {one.group: None for one in samples}
     fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
@@ -213,7 +213,7 @@ def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float,
 
 
 def _judged(
-    model: LearnedSalience, held: Sequence[Sample], *, seed: int
+    model: LearnedSalience, held: Sequence[SettledMemory], *, seed: int
 ) -> Mapping[str, Mapping[str, float]]:
     """Compare a model with the rule: how well each predicts use, and the interval of the gain."""
     rows, uses = _rows(held), np.array([one.use for one in held])

@@ -47,8 +47,8 @@ from commonbrain_learn.usefulness import (
     KINDS_SCORED,
     SETTLED_AFTER,
     Authors,
-    Sample,
     SampleSplit,
+    SettledMemory,
     sample,
     split_samples,
     use_of,
@@ -317,7 +317,7 @@ _Marks = Mapping[int, Sequence[tuple[datetime, FeedbackMark]]]
 class _Read:
     """Training data of a store."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[SettledMemory]
     authors: Mapping[str, float]
     since: datetime
     until: datetime
@@ -374,7 +374,7 @@ def _salience_shortfall(settled: int, *, useful: int) -> str:
     )
 
 
-def _is_enough(samples: Sequence[Sample], parts: SampleSplit) -> bool:
+def _is_enough(samples: Sequence[SettledMemory], parts: SampleSplit) -> bool:
     """Whether both parts hold enough useful and useless memories."""
     enough = [(samples, USEFUL_MIN), (parts.learnt, USEFUL_MIN // 2), (parts.held, _HELD_OUT_MIN)]
     return len(samples) >= SETTLED_MIN and all(
@@ -387,7 +387,7 @@ def _read_salience(task: JobContext, *, since: datetime) -> _Read:
     until = task.job.created_at - SETTLED_AFTER
     marks = _marks(task, since=since)
     authors = Authors()
-    samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+    samples: deque[SettledMemory] = deque(maxlen=SAMPLES_MAX)
     for memory in _memories(task, since=since, until=until):
         use = use_of(memory, marks.get(memory.id, ()))
         samples.append(sample(memory, authors, use=use))
