@@ -43,7 +43,7 @@ class Preferring(OnnxCrossEncoder):
     ) -> None:
         super().__init__(Path("preferring"))
         self.word = word
-        self.asked = list[Sequence[str]]()
+        self.calls = list[Sequence[str]]()
         self.does = does
         self.loads = loads
 
@@ -54,7 +54,7 @@ class Preferring(OnnxCrossEncoder):
         self, query: str, texts: Sequence[str], *, is_over: Callable[[], bool] = lambda: False
     ) -> list[float]:
         assert query
-        self.asked.append(texts)
+        self.calls.append(texts)
         self.does()
         if is_over():
             raise UnavailableError("No one waits.")
@@ -102,7 +102,7 @@ def test_cross_encoder_scores_only_the_configured_number_of_candidates(brain: Br
 
     served_by(brain, model, candidates=2).recall(ASKED)
 
-    [texts] = model.asked
+    [texts] = model.calls
     assert list(texts) == headlines(brain)[:2]
 
 
@@ -113,7 +113,7 @@ def test_lists_and_proactive_recalls_are_not_scored(brain: Brain) -> None:
     served.recall()
     served.recall(ASKED, proactive=True)
 
-    assert model.asked == []
+    assert model.calls == []
 
 
 def test_evaluation_can_leave_out_the_cross_encoder(brain: Brain) -> None:
@@ -126,7 +126,7 @@ def test_evaluation_can_leave_out_the_cross_encoder(brain: Brain) -> None:
         overrides=RetrievalOverrides(without=frozenset({CROSS_ENCODER})),
     )(ASKED)
 
-    assert model.asked == []
+    assert model.calls == []
 
 
 def test_skill_stays_first_after_cross_encoding(brain: Brain) -> None:
