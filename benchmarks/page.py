@@ -26,7 +26,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
 from commonbrain.web.local_sessions import LocalSessions
-from commonbrain.web.screens import SCREENS
+from commonbrain.web.screens import all_screens
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -117,7 +117,7 @@ def _timed(brain: Brain, sessions: LocalSessions, *, url: str, runs: int) -> Ite
     named = {"thread": thread}
     paths = [
         one.path.replace("{id}", named.get(one.name, newest)) + _PARAMETERS.get(one.name, "")
-        for one in SCREENS
+        for one in all_screens()
     ]
     with httpx2.Client(base_url=url, timeout=60, follow_redirects=True) as client:
         client.get(f"/open?token={sessions.make_link()}").raise_for_status()

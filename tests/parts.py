@@ -43,7 +43,8 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/get flows/guidance flows/journal flows/kind_filters flows/ledger flows/links
         flows/listing flows/marks flows/pages_of_memories flows/parameters flows/passages
         flows/people flows/questions_of_time flows/recall flows/skills
-        flows/source_turns flows/timeline flows/tuning flows/proactive_recall flows/views
+        flows/source_turns flows/timeline flows/trained_models flows/tuning
+        flows/proactive_recall flows/views
         doors/asking_about_time doors/nearest
     """,
     "history": """

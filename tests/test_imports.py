@@ -98,7 +98,13 @@ NETWORK = (
     *("mcp", "starlette", "uvicorn", "httpx2"),
 )
 OTHERS = (
-    *("commonbrain_evals", "commonbrain.transfer", "commonbrain.jobs", "commonbrain.causality"),
+    *(
+        "commonbrain_evals",
+        "commonbrain_learn",
+        "commonbrain.transfer",
+        "commonbrain.jobs",
+        "commonbrain.causality",
+    ),
     *("commonbrain.hooks", "commonbrain.integrations", "commonbrain.consolidation"),
     *("commonbrain.coordination.sessions", "commonbrain.security.authentication"),
     *("alembic", "rich.progress"),

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from commonbrain.ingestion.preparation import DraftFields
     from commonbrain.ingestion.result import RememberResult
     from commonbrain.jobs.service import Jobs
-    from commonbrain.learning.model_registry import ManageModels
     from commonbrain.model.kinds import CausalField, Kind
     from commonbrain.model.listing import ListOrder
     from commonbrain.model.memory import Draft, State
@@ -833,13 +832,6 @@ class Brain:
         return Jobs(self.services, self.caller)
 
     @property
-    def models(self) -> ManageModels:
-        """Manage learned models: list, canary, promote, retire."""
-        from commonbrain.learning.model_registry import ManageModels  # noqa: PLC0415
-
-        return ManageModels(self.services, self.caller)
-
-    @property
     def spaces(self) -> EmbeddingSpaces:
         """Manage embedding spaces: build, compare, switch, drop."""
         from commonbrain.administration.embedding_spaces import EmbeddingSpaces  # noqa: PLC0415
@@ -918,8 +910,7 @@ class Brain:
             return
         with self.services.close_lock:
             self.services.embedding_executor.close()
-            self.services.saliences.close()
-            self.services.rerankers.close()
+            self.services.trained.close()
             if self.services.cross_encoding is not None:
                 self.services.cross_encoding.close()
             self.services.journal.close()

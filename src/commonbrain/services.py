@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from commonbrain.coordination.processes import Processes
     from commonbrain.embeddings.fair_queue import FairQueue
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
-    from commonbrain.ingestion.salience import SalienceModels
-    from commonbrain.learning.interface import SalienceTrainer, Trainer
-    from commonbrain.learning.monitor import CanaryMonitor
-    from commonbrain.learning.serving import RerankerRegistry
     from commonbrain.model.scope import Caller
     from commonbrain.observability.health import Probe
     from commonbrain.observability.interface import Telemetry
@@ -42,6 +38,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.interface import PasswordHasher
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
+    from commonbrain.trained_models import TrainedModels
     from commonbrain.transfer.importer import Importer
 
 
@@ -115,20 +112,12 @@ class Services:
     policies: TenantPolicies
     quotas: Quotas
     refusals: AccessDenials
-    rerankers: RerankerRegistry
-    """The models that rank candidates."""
-    guards: Callable[[], CanaryMonitor]
-    """Monitors canaries and rolls them back; created on demand."""
+    trained: TrainedModels
+    """The models that were trained from use, if any serves."""
     password_hasher: Callable[[], PasswordHasher]
     """Created on demand, because local use does not need the library."""
-    trainer: Callable[[], Trainer]
-    """Created on demand, because training needs heavy libraries."""
     blobs: Callable[[], Blobs]
-    """Created on demand, because only training and model serving use them."""
-    saliences: SalienceModels
-    """The models that score the importance of new memories."""
-    salience_trainer: Callable[[], SalienceTrainer]
-    """Created on demand."""
+    """Created on demand, because only uploads and trained models use them."""
     staging: UploadStore
     """Files that wait for a job, stored as blobs."""
     import_limits: ImportLimits = field(default_factory=ImportLimits)

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page
 
-from commonbrain.web.screens import SCREENS
+from commonbrain.web.screens import all_screens
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
 
@@ -21,14 +21,14 @@ PATHS = {
 
 def address(site: Site, name: str) -> str:
     """The address of a screen in the demo's store."""
-    path = next(one.path for one in SCREENS if one.name == name)
+    path = next(one.path for one in all_screens() if one.name == name)
     id_ = site.demo.thread if name == "thread" else site.demo.postgres_17
     return site.url + PATHS.get(name, path).replace("{id}", id_)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("name", [one.name for one in SCREENS])
+@pytest.mark.parametrize("name", [one.name for one in all_screens()])
 def test_screen_is_accessible_and_has_no_horizontal_scrolling(
     page: Page,
     site: Site,

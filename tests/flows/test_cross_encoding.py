@@ -1,7 +1,7 @@
 """A cross-encoder orders the best candidates of a recall, and never keeps it from answering."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 
 import commonbrain
 from commonbrain.client import Brain
+from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.retrieval.cross_encoding import CrossEncoding
@@ -30,24 +31,30 @@ FACTS = {
 }
 
 
-@dataclass
-class Preferring:
+class Preferring(OnnxCrossEncoder):
     """Prefers texts with one word, and keeps what it was asked."""
 
-    word: str
-    name: str = "test:preferring"
-    asked: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
-    does: Callable[[], object] = bool
-    loads: Callable[[], object] = bool
+    def __init__(
+        self,
+        word: str,
+        *,
+        does: Callable[[], object] = bool,
+        loads: Callable[[], object] = bool,
+    ) -> None:
+        super().__init__(Path("preferring"))
+        self.word = word
+        self.calls = list[Sequence[str]]()
+        self.does = does
+        self.loads = loads
 
     def load(self) -> None:
         self.loads()
 
     def scores(
         self, query: str, texts: Sequence[str], *, is_over: Callable[[], bool] = lambda: False
-    ) -> Sequence[float]:
+    ) -> list[float]:
         assert query
-        self.asked.append(texts)
+        self.calls.append(texts)
         self.does()
         if is_over():
             raise UnavailableError("No one waits.")
@@ -95,7 +102,7 @@ def test_cross_encoder_scores_only_the_configured_number_of_candidates(brain: Br
 
     served_by(brain, model, candidates=2).recall(ASKED)
 
-    [texts] = model.asked
+    [texts] = model.calls
     assert list(texts) == headlines(brain)[:2]
 
 
@@ -106,7 +113,7 @@ def test_lists_and_proactive_recalls_are_not_scored(brain: Brain) -> None:
     served.recall()
     served.recall(ASKED, proactive=True)
 
-    assert model.asked == []
+    assert model.calls == []
 
 
 def test_evaluation_can_leave_out_the_cross_encoder(brain: Brain) -> None:
@@ -119,7 +126,7 @@ def test_evaluation_can_leave_out_the_cross_encoder(brain: Brain) -> None:
         overrides=RetrievalOverrides(without=frozenset({CROSS_ENCODER})),
     )(ASKED)
 
-    assert model.asked == []
+    assert model.calls == []
 
 
 def test_skill_stays_first_after_cross_encoding(brain: Brain) -> None:
@@ -154,7 +161,7 @@ def test_recall_answers_without_a_cross_encoder_that_fails(
     matches = served_by(brain, broken).recall(ASKED, max_items=12)
 
     assert [one.headline for one in matches.items] == headlines(brain)
-    assert matches.degraded == (f"cross_encoder: test:preferring {reason}",)
+    assert matches.degraded == (f"cross_encoder: onnx:preferring {reason}",)
 
 
 def test_slow_cross_encoder_is_skipped_and_then_paused(brain: Brain) -> None:
@@ -165,8 +172,8 @@ def test_slow_cross_encoder_is_skipped_and_then_paused(brain: Brain) -> None:
     degraded = [served.recall(ASKED).degraded for _ in range(4)]
     until.set()
 
-    slow = ("cross_encoder: test:preferring took over 10 ms",)
-    paused = ("cross_encoder: test:preferring rests after 3 failures in a row",)
+    slow = ("cross_encoder: onnx:preferring took over 10 ms",)
+    paused = ("cross_encoder: onnx:preferring rests after 3 failures in a row",)
     assert degraded == [slow, slow, slow, paused]
 
 

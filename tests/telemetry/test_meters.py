@@ -12,15 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Role
 from commonbrain.observability.interface import SILENT, RememberMetrics
 from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, PrometheusMetrics
 from commonbrain.testing.builders import a_brain
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, stored
-from tests.flows.ranking import Shop, crashing, on_trial, with_models
-from tests.flows.working import a_worker
 from tests.telemetry.reading import an_event, call, figure, figures, heard
 
 pytestmark = pytest.mark.part("server")
@@ -135,24 +132,6 @@ def test_slow_calls_queue_length_and_version_are_metrics(meters: PrometheusMetri
     assert figure(meters, "info", version="1", space="words") == 1
 
 
-def test_models_by_state_and_jobs_by_outcome_are_metrics(
-    brain: Brain, meters: PrometheusMetrics
-) -> None:
-    shop = Shop()
-    watched = heard(with_models(brain, shop), meters)
-    on_trial(watched, shop, crashing(), percent=5)
-    watched.jobs.run("maintain", {})
-    worker = a_worker(watched)
-    worker.schedule()
-    worker.sweep()
-    assert figure(meters, "models", role="reranker", state="canary") == 1
-    assert figure(meters, "models", role="reranker", state="rolled_back") == 0
-    assert figure(meters, "canary_share", role="reranker") == pytest.approx(0.05)
-    assert figure(meters, "jobs_worked_total", kind="maintain", outcome="done") == 1
-    at = figure(meters, "job_done_timestamp_seconds", kind="maintain")
-    assert at == brain.services.clock.now().timestamp()
-
-
 def test_embedder_metric_follows_an_outage(path: Path, meters: PrometheusMetrics) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
@@ -163,20 +142,6 @@ def test_embedder_metric_follows_an_outage(path: Path, meters: PrometheusMetrics
         embedder.is_down = False
         stored(watched, "The gate opens at six", kind="fact")
         assert figure(meters, "embedder_up") == 1
-
-
-def test_recalls_are_counted_by_the_model_that_ranks_them(
-    brain: Brain, meters: PrometheusMetrics
-) -> None:
-    shop = Shop()
-    learnt = heard(with_models(brain, shop), meters)
-    stored(learnt, "The gate opens at six", kind="fact")
-    learnt.recall("When does the gate open?")
-    card = on_trial(learnt, shop, crashing())
-    learnt.recall("When does the gate open?")
-    failed = {"model": model_name(card), "outcome": "failed"}
-    assert figure(meters, "recalls_ordered_total", model="weights", outcome="ordered") == 1
-    assert figure(meters, "recalls_ordered_total", **failed) == 1
 
 
 COUNTING = """

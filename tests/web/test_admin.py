@@ -10,14 +10,11 @@ import pytest
 
 from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
-from commonbrain.learning.rollout import model_name
-from commonbrain.model.model_card import ModelState
 from commonbrain.model.scope import Role, Trust
-from commonbrain.web.screens import SCREENS
-from tests.flows.ranking import ByFeature, Shop
+from commonbrain.web.screens import all_screens
 from tests.web.people import Person, visiting
 
-ADMIN_PATHS = [one.path for one in SCREENS if one.role is Role.ADMIN]
+ADMIN_PATHS = [one.path for one in all_screens() if one.role is Role.ADMIN]
 KEY = re.compile(r"cb_default_[0-9a-f]{8}_[0-9a-f]{48}")
 HOSTILE = "<script>alert(1)</script>"
 
@@ -256,39 +253,3 @@ def test_invalid_filter_is_refused_with_the_expected_form(brain: Brain) -> None:
         error = ann.read("/admin/audit?memory=nonsense", status=422)
 
     assert "mem_" in error["hint"] + error["message"]
-
-
-def test_unknown_model_is_not_found(brain: Brain) -> None:
-    with visiting(brain) as ann:
-        ann.read("/admin/models?id=mdl_0000000000000", status=404)
-
-
-def test_model_becomes_canary_then_active_and_is_rolled_back(brain: Brain) -> None:
-    card = Shop().card(brain, ByFeature(), told={"outcome": "better", "note": HOSTILE})
-    model = model_name(card)
-    with visiting(brain) as ann:
-        page = ann.see(f"/admin/models?id={model}")
-        ann.send("model", op="canary", id=model, percent="20", reason="try it")
-        [canary] = ann.read("/admin/models")["page"]["models"]
-        health = ann.read("/health")
-        question = ann.send("model", op="promote", id=model, force="true", reason="it is good")
-        assert brain.models.show(model).models[0].state is ModelState.CANARY
-        ann.confirm(question)
-        assert brain.models.show(model).models[0].state is ModelState.ACTIVE
-        ann.confirm(ann.send("model", op="rollback", id=model, reason="it is not"))
-
-    assert "<script>alert" not in page
-    assert "better" in page
-    assert (canary["state"], canary["percent"]) == ("canary", 20)
-    assert [one["id"] for one in health["models"]] == [model]
-    assert [one["verdict"] for one in health["guards"]] == ["too_early"]
-    assert "Serve every session with a model proven as a canary." in question
-    assert brain.models.show(model).models[0].state is ModelState.ROLLED_BACK
-
-
-def test_undo_of_a_canary_takes_it_out_of_service(brain: Brain) -> None:
-    model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
-    with visiting(brain) as ann:
-        ann.confirm(ann.send("model", op="canary", id=model, reason="try it"))
-
-    assert brain.models.show(model).models[0].state is ModelState.RETIRED

@@ -15,12 +15,10 @@ from commonbrain.client import Brain
 from commonbrain.history.bulk_edit import BulkAction
 from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
-from commonbrain.learning.rollout import model_name
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Role, Trust
 from commonbrain.testing.builders import FakeClock
 from commonbrain.web.outcomes import Done, describe_outcome, describe_preview
-from tests.flows.ranking import ByFeature, Shop
 from tests.web.demo import HOSTILE, Demo
 from tests.web.visitors import Visitor, as_role, visitor
 
@@ -183,15 +181,6 @@ def test_notice_about_a_job_names_its_kind(ann: Visitor, brain: Brain) -> None:
     assert sentence(cancelled) == "Cancelled the maintain job. What it had completed stays."
     assert offers_undo(cancelled)
     assert not offers_undo(notice(ann, "job", op="cancel", id=job))
-
-
-def test_undo_of_a_new_canary_share_restores_the_previous_share(ann: Visitor, brain: Brain) -> None:
-    model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
-    notice(ann, "model", op="canary", id=model, percent="20", reason="try it")
-    more = notice(ann, "model", op="canary", id=model, percent="40", reason="it is good")
-    assert sentence(more) == f"{model} serves 40% of the sessions now."
-    notice(ann, "model", **dict(re.findall(r'name="([^"]+)" value="([^"]*)"', more)))
-    assert brain.models.show(model).models[0].percent == 20
 
 
 def test_notice_of_a_proposed_change_links_to_the_proposal(brain: Brain, demo: Demo) -> None:

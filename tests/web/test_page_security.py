@@ -18,7 +18,7 @@ from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.web.app import BODY_BYTES_MAX, make_page
 from commonbrain.web.local_sessions import LocalSessions
-from commonbrain.web.screens import SCREENS
+from commonbrain.web.screens import all_screens
 from tests.web.demo import Demo
 from tests.web.visitors import Markup, Visitor, as_role, visitor
 
@@ -27,7 +27,9 @@ OTHER_PATHS = ("/nothing", "/login")
 
 def paths(demo: Demo) -> list[str]:
     """An address of each screen, about a memory with a hostile text where it is about one."""
-    return [one.path.replace("{id}", demo.hostile) for one in SCREENS if "{" not in one.path] + [
+    return [
+        one.path.replace("{id}", demo.hostile) for one in all_screens() if "{" not in one.path
+    ] + [
         "/search?query=click",
         f"/memory/{demo.hostile}",
         f"/memory/{demo.postgres_17}",

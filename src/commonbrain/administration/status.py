@@ -24,6 +24,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
 from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Caller, Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import Dependency, ReplicaReads
@@ -319,6 +320,7 @@ class Doctor:
             *self._hooks(),
             self._embedder(),
             *self._reranker(),
+            *self._trained(),
             self._space(),
             scanner.finding(scan),
         )
@@ -394,3 +396,21 @@ class Doctor:
         except CommonbrainError as error:
             return [Finding(check="reranker", is_sound=False, detail=f"{encoding.name}: {error}")]
         return [Finding(check="reranker", is_sound=True, detail=f"{encoding.name} answers")]
+
+    def _trained(self) -> list[Finding]:
+        """Report a model in service that nothing runs, because its package is not installed."""
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            cards = tx.models.serving()
+        if not cards or self.services.trained.runner() is not None:
+            return []
+        serving = ", ".join(f"{model_name(card)} for {card.role}" for card in cards)
+        detail = f"{serving} is in service, but fixed weights and rules answer: "
+        missing = self.services.trained.missing
+        return [
+            Finding(
+                check="models",
+                is_sound=False,
+                detail=f"{detail}{missing.message if missing else ''}",
+                hint=missing.hint if missing else "",
+            )
+        ]

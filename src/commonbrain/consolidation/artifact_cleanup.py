@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.learning.rollout import replaced_by
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
-from commonbrain.model.model_card import ModelCard, ModelRole, model_name
+from commonbrain.model.model_card import ModelCard, model_name
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
@@ -133,7 +132,7 @@ def _purged(
 
 def _protected_ids(tx: Transaction) -> frozenset[int]:
     """Return the models that may have to replace the serving one."""
-    serving = [card for role in ModelRole for card in tx.models.serving(role)]
-    replaced = (replaced_by(tx, card) for card in serving)
+    serving = tx.models.serving()
+    replaced = map(tx.models.replaced_by, serving)
     parents = (card.parent for card in serving if card.parent is not None)
     return frozenset({*parents, *(card.id for card in replaced if card is not None)})

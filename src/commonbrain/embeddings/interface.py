@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_check
 from commonbrain.model.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -273,64 +273,6 @@ class Reflector(Protocol):
 
         Raises:
             UnavailableError: `reflector_down`; nothing was changed, a later call may succeed.
-
-        """
-        ...
-
-
-class Reranker(Protocol):
-    """Scores the candidates of a recall by their features; safe to call from several threads.
-
-    Laws: the same rows give the same scores; every score is finite; a model never changes.
-    """
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features of the columns of `rows`, by their names in a trace; absent ones are 0."""
-        ...
-
-    def scores(self, rows: Matrix) -> Matrix:
-        """Score all candidates of one recall.
-
-        Args:
-            rows: shape `(candidates, len(features))`.
-
-        Returns:
-            Shape `(candidates,)`, highest for the best; only comparable within one recall.
-
-        """
-        ...
-
-
-class CrossEncoder(Protocol):
-    """Scores texts by reading each together with a query; safe to call from several threads.
-
-    Laws: the same pair gives the same score; every score is in 0..1.
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name, shown to all callers."""
-        ...
-
-    def load(self) -> None:
-        """Load the model and check it; the first call does it too.
-
-        Raises:
-            InvalidInputError: its files are missing or of another kind.
-            UnavailableError: it cannot be loaded.
-
-        """
-        ...
-
-    def scores(
-        self, query: str, texts: Sequence[str], *, is_over: Callable[[], bool] = lambda: False
-    ) -> Sequence[float]:
-        """Score each text, highest for the best; stop with an error once `is_over` is true.
-
-        Raises:
-            InvalidInputError: see `load`.
-            UnavailableError: the model failed.
 
         """
         ...

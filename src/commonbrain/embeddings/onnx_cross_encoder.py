@@ -113,7 +113,11 @@ class _PairScorer:
 
 
 class OnnxCrossEncoder:
-    """Scores pairs with the model of a folder; loads it on first use."""
+    """Scores texts by reading each together with a query, with the model of a folder.
+
+    It is loaded on first use; several threads may call it. Laws: the same pair gives the same
+    score; every score is in 0..1.
+    """
 
     def __init__(self, path: Path, *, threads: int | None = None) -> None:
         self._path = path
@@ -144,7 +148,13 @@ class OnnxCrossEncoder:
     def scores(
         self, query: str, texts: Sequence[str], *, is_over: Callable[[], bool] = lambda: False
     ) -> list[float]:
-        """Score texts by their best window, on all cores."""
+        """Score texts by their best window, on all cores, highest for the best.
+
+        Raises:
+            InvalidInputError: as `load`.
+            UnavailableError: the model does not work, or `is_over` was true.
+
+        """
         model = self._model.get()
 
         def score(window: Encoding) -> float:

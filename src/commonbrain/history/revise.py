@@ -41,7 +41,6 @@ from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.pending_acks import check_pending_acks, check_pending_acks_of
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
-from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.service import DraftFields, draft_of
 from commonbrain.ingestion.sources import namesakes
 from commonbrain.ingestion.validation import scan_text
@@ -347,7 +346,7 @@ class Revise:
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         made = embed_drafts([prepared], self.caller, services=self.services)
-        [ready] = with_salience(made, self.caller, services=self.services)
+        [ready] = self.services.trained.rate(made, self.caller)
         with write_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
             check_pending_acks(

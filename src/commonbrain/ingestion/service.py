@@ -51,7 +51,6 @@ from commonbrain.ingestion.result import (
     stored,
     to_derived_result,
 )
-from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.sources import (
     LinkEvidence,
     add_supporting_sources,
@@ -170,10 +169,9 @@ class Remember:
             ready = [replace(one, rationales=()) for one in ready]
         query_scope = self._query_scope()
         stored_before = self._find_stored(ready, query_scope=query_scope, options=options)
-        ready = with_salience(
+        ready = self.services.trained.rate(
             embed_drafts(ready, self.caller, services=self.services, skipped=stored_before),
             self.caller,
-            services=self.services,
         )
         timer.end_stage("embed")
         return PreparedBatch(

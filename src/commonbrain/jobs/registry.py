@@ -10,7 +10,6 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.extras import is_installed, load_row
-from commonbrain.learning.usefulness import SETTLED_AFTER
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     EVALUATION_MEMORIES_MIN,
@@ -22,6 +21,7 @@ from commonbrain.model.limits import (
     LOOKBACK_DAYS_MIN,
     REFLECT_CANDIDATES_MAX,
     REFLECT_HOURS_MAX,
+    SETTLED_DAYS,
 )
 from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
@@ -146,13 +146,13 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "train_salience": JobKind(
         purpose="Train the salience of new memories on the use of earlier ones.",
-        handle=deferred("commonbrain.jobs.training:train_salience"),
-        parameters={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
+        handle=packaged("train_salience", extra="learn"),
+        parameters={"lookback_days": _is_within(SETTLED_DAYS + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
-        handle=deferred("commonbrain.jobs.training:train_reranker"),
+        handle=packaged("train_reranker", extra="learn"),
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),

@@ -84,6 +84,9 @@ def load_and_run_tool(
     """Import an operation and run it; every error becomes a reply."""
     try:
         operation = row.load()
+    except CommonbrainError as error:
+        # Its package is not installed.
+        return failure(caller.redact_error(error))
     except Exception:  # noqa: BLE001 one call must not end the server
         return _internal_failure(row.name)
     return run_tool(operation, arguments, caller=caller, delivery=delivery)

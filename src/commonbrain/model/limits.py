@@ -420,6 +420,8 @@ LEDGER_PAGE: Final = 200
 """Recalls of the log read in one transaction; each has about 40 candidates."""
 LOOKBACK_DAYS_MIN: Final = 14
 LOOKBACK_DAYS_MAX: Final = 180
+SETTLED_DAYS: Final = 30
+"""Days after which a memory that was never used will not be; salience learns from older ones."""
 TRACE_RETENTION_DAYS_DEFAULT: Final = 90
 """Days for which the recall log is stored."""
 EVENT_RETENTION_DAYS_DEFAULT: Final = 30

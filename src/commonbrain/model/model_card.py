@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from hashlib import sha256
 from typing import Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS
-from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, replace
 
 
@@ -43,8 +41,6 @@ RERANKER: Final = "reranker"
 """Prefix of the degradation that a reranker causes."""
 CROSS_ENCODER: Final = "cross_encoder"
 """The stage in which a cross-encoder orders the best candidates, its feature and degradation."""
-BY_WEIGHTS: Final = "fixed"
-"""The feature that holds the score of fixed weights when a model ranks."""
 BETTER: Final = "better"
 """The outcome of a model that beat the serving one at training."""
 SERVING: Final = frozenset({ModelState.CANARY, ModelState.ACTIVE})
@@ -120,40 +116,11 @@ class ModelCard:
         return replace(self, state=to, moved_at=at, reason=reason)
 
 
-PERCENT_DEFAULT: Final = 5.0
-"""Percent of sessions: a bad model harms few, and a good one is recognized in days."""
-_BYTES: Final = 6
-"""Bytes of the hash: 48 bits give a fraction below 1 that a float represents exactly."""
-
-
-def bucket_of(model: int, *, tenant: str, who: str) -> float:
-    """Return the fixed bucket of a session for a model, from 0 to below 100.
-
-    It is computed from the SHA-256 of all three, so it is uniform over sessions and independent
-    between models.
-    """
-    named = f"{model}:{tenant}:{who}".encode(errors="replace")
-    return int.from_bytes(sha256(named).digest()[:_BYTES]) / 256**_BYTES * 100
-
-
-def is_in_canary(card: ModelCard, caller: Caller) -> bool:
-    """Return whether a serving model serves this caller.
-
-    A higher percentage keeps earlier callers.
-    """
-    if card.state is not ModelState.CANARY:
-        return card.state is ModelState.ACTIVE
-    who = caller.session or caller.agent
-    is_drawn = bucket_of(card.id, tenant=caller.tenant, who=who) < card.percent
-    return is_drawn or caller.agent in card.allow
-
-
-def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
-    """Return the model that serves a caller: the canary if it applies, else the active one."""
-    serving = [card for card in cards if is_in_canary(card, caller)]
-    return min(serving, key=lambda card: card.state is ModelState.ACTIVE, default=None)
-
-
 def model_name(card: ModelCard) -> str:
     """Return the public id of a model."""
     return ids.show(ids.MODEL, card.id)
+
+
+def replacement_reason(card: ModelCard) -> str:
+    """Return the reason of the retirement of the model that this one replaced."""
+    return f"{model_name(card)} took its place"

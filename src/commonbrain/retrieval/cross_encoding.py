@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.learning.serving import (
+from commonbrain.embeddings.guarded_model import (
+    GuardedModel,
     InvalidModelError,
     ModelLimits,
-    ModelPool,
     Scored,
     ScoringFailure,
 )
@@ -25,7 +25,7 @@ from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
-    from commonbrain.embeddings.interface import CrossEncoder
+    from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder
     from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
 
@@ -40,24 +40,12 @@ _COOLDOWN_MS: Final = 30_000.0
 """A model that is too slow for this machine stays so; meanwhile recall does not wait for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Served:
-    """The only model of its pool."""
-
-    id: int = 0
-
-
-_TENANT: Final = ""
-"""All tenants share the model, which learns nothing from them."""
-_ONLY: Final = _Served()
-
-
 class CrossEncoding:
     """Calls the cross-encoder of this process; thread-safe."""
 
     def __init__(
         self,
-        model: CrossEncoder,
+        model: OnnxCrossEncoder,
         *,
         clock: Clock,
         candidates: int = CANDIDATES_DEFAULT,
@@ -72,9 +60,7 @@ class CrossEncoding:
             cooldown_ms=_COOLDOWN_MS,
             load_wait_s=_LOAD_WAIT_S,
         )
-        self._pool: ModelPool[_Served, CrossEncoder] = ModelPool(
-            self._load, clock=clock, terms=limits
-        )
+        self._guarded = GuardedModel(self._load, clock=clock, limits=limits)
 
     @property
     def name(self) -> str:
@@ -83,7 +69,7 @@ class CrossEncoding:
 
     def ready(self, *, timeout_ms: float | None) -> ScoringFailure | None:
         """Load the model if needed; the first caller waits. None when it is ready."""
-        return self._pool.ready(_TENANT, _ONLY, timeout_ms=timeout_ms)
+        return self._guarded.ready(timeout_ms=timeout_ms)
 
     def ask(
         self, query: str, texts: Sequence[str], *, timeout_ms: float | None
@@ -91,12 +77,12 @@ class CrossEncoding:
         """Score texts within the limit or the caller's remaining time."""
         is_over = Event()
 
-        def question(model: CrossEncoder) -> Scored:
+        def question(model: OnnxCrossEncoder) -> Scored:
             with _without_details():
                 return Scored(model.scores(query, texts, is_over=is_over.is_set))
 
         try:
-            return self._pool.ask(_TENANT, _ONLY, question=question, timeout_ms=timeout_ms)
+            return self._guarded.ask(question, timeout_ms=timeout_ms)
         finally:
             is_over.set()
 
@@ -136,9 +122,9 @@ class CrossEncoding:
 
     def close(self) -> None:
         """Release the model without waiting."""
-        self._pool.close()
+        self._guarded.close()
 
-    def _load(self, _served: _Served) -> CrossEncoder:
+    def _load(self) -> OnnxCrossEncoder:
         with _without_details():
             self.model.load()
         return self.model

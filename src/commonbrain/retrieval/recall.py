@@ -17,7 +17,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import ACCESSES_PER_RECALL
-from commonbrain.model.model_card import LOAD, ModelState
+from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, ModelState
 from commonbrain.model.query import Budget, Candidate, ExclusionReason, Place, ShownExtent, Trace
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.values import dataclass, replace
@@ -39,7 +39,6 @@ from commonbrain.retrieval.plan import (
     strip_names,
 )
 from commonbrain.retrieval.proactive import PromptJudge, plan_prompt
-from commonbrain.retrieval.reranking import reranker
 from commonbrain.retrieval.retrieve import VECTOR, Deadline, Search, retrieve
 from commonbrain.retrieval.score import score
 from commonbrain.security.read_audit import audited, note_shown
@@ -95,7 +94,7 @@ class Recall:
         timer.end_stage("plan")
         get_vector = self._embed(plan, has_deadline=limit_ms is not None)
         timer.end_stage("embed")
-        rerank = reranker(self.services, plan, deadline=deadline)
+        rerank = self._reranker(plan, deadline)
         if rerank is not None:
             timer.end_stage(LOAD)
         is_prompt = bool(options.get("proactive"))
@@ -220,6 +219,27 @@ class Recall:
         except UnavailableError as error:
             done.set_exception(error)
         return lambda: done
+
+    def _reranker(self, plan: QueryPlan, deadline: Deadline) -> Callable[[Table], None] | None:
+        """Load what orders the candidates, before the transaction begins; None if no model does."""
+        if not plan.query:
+            return None
+        is_trained = plan.overrides.is_enabled(RERANK)
+        trained = self.services.trained.reranker(plan, deadline=deadline) if is_trained else None
+        encoding = (
+            self.services.cross_encoding if plan.overrides.is_enabled(CROSS_ENCODER) else None
+        )
+        if trained is None and encoding is None:
+            return None
+        failure = encoding.ready(timeout_ms=deadline.left_ms) if encoding else None
+
+        def rerank(table: Table) -> None:
+            if trained is not None:
+                trained(table)
+            if encoding is not None:
+                encoding.order(table, failure=failure, deadline=deadline)
+
+        return rerank
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""

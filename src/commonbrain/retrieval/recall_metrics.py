@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from commonbrain.learning.outcomes import RERANKER
 from commonbrain.model import ids
+from commonbrain.model.model_card import RERANKER
 from commonbrain.model.query import ExclusionReason, Trace
 from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.retrieve import VECTOR

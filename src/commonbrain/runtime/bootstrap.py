@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 from pydantic import SecretStr
 
@@ -17,10 +17,9 @@ from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
+from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace
 from commonbrain.embeddings.options import ENDPOINTS
-from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
+from commonbrain.extras import load_row
 from commonbrain.model import ids
 from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
@@ -60,12 +59,11 @@ from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.setting_types import StoreLocation
-from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
+from commonbrain.storage.blobs import S3, Blobs, UploadStore, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
+from commonbrain.trained_models import ModelRunner, TrainedModels
 
 if TYPE_CHECKING:
-    from commonbrain.learning.monitor import CanaryMonitor
-    from commonbrain.model.query import Trace
     from commonbrain.transfer.importer import Importer
 
 __all__ = [
@@ -178,10 +176,9 @@ def build_services(
             location, settings, space=with_thresholds(embedder.space, settings), clock=clock
         )
     screen = PatternSecretScanner()
-    blobs = cache(partial(make_blobs, _blobs_location(settings, location), _blobs_key(settings)))
-    salience_trainer = cache(make_salience_trainer)
-    rerankers = RerankerRegistry(partial(_reranker, blobs), clock=clock)
-    guards = cache(partial(_make_guards, store, clock=clock, moved=rerankers.forget))
+    artifacts = _blobs_location(settings, location)
+    blobs = cache(partial(make_blobs, artifacts, _blobs_key(settings)))
+    trained = make_trained_models(store, artifacts=artifacts, blobs=blobs, clock=clock)
     return Services(
         store=store,
         embedder=embedder,
@@ -194,12 +191,11 @@ def build_services(
             store,
             screen,
             settings=settings,
-            guards=guards,
+            trained=trained,
             clock=clock,
             flush_interval_s=_FLUSH_INTERVAL_S if is_file else _SERVER_FLUSH_INTERVAL_S,
         ),
-        rerankers=rerankers,
-        guards=guards,
+        trained=trained,
         importers=cache(_load_importers),
         cross_encoding=make_cross_encoding(settings, clock=clock),
         embedders=partial(make_next_embedder, settings=settings),
@@ -214,13 +210,8 @@ def build_services(
         policies=TenantPolicies(store, clock),
         quotas=_make_quotas(store, settings, clock=clock),
         refusals=AccessDenials(store=store, clock=clock),
-        trainer=cache(make_trainer),
         password_hasher=cache(make_password_hasher),
         blobs=blobs,
-        salience_trainer=salience_trainer,
-        saliences=SalienceModels(
-            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
-        ),
         staging=UploadStore(blobs),
         import_limits=_import_limits(settings),
         early=early(settings, clock),
@@ -266,13 +257,18 @@ def _load_importers() -> Mapping[str, Importer]:
     return InstalledImporters()
 
 
-def _make_guards(
-    store: StoreInterface, *, clock: Clock, moved: Callable[[str], None]
-) -> CanaryMonitor:
-    from commonbrain.learning.intervals import make_statistics  # noqa: PLC0415
-    from commonbrain.learning.monitor import CanaryMonitor  # noqa: PLC0415
+def make_trained_models(
+    store: StoreInterface, *, artifacts: Path | str, blobs: Callable[[], Blobs], clock: Clock
+) -> TrainedModels:
+    """Make what knows the trained models of a store; without any, it reads and loads nothing."""
 
-    return CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=moved)
+    def make_runner() -> ModelRunner:
+        make = cast("Callable[..., ModelRunner]", load_row("models", "runner", extra="learn"))
+        return make(store=store, blobs=blobs, clock=clock, moved=trained.forget)
+
+    folder = None if str(artifacts).startswith(S3) else Path(artifacts)
+    trained = TrainedModels(make_runner, store=store, clock=clock, artifacts=folder)
+    return trained
 
 
 def _recall_log_queue(
@@ -280,14 +276,10 @@ def _recall_log_queue(
     screen: SecretScanner,
     *,
     settings: Settings,
-    guards: Callable[[], CanaryMonitor],
+    trained: TrainedModels,
     clock: Clock,
     flush_interval_s: float,
 ) -> WriteBehindQueue:
-    def check_models(tenant: str, traces: Sequence[Trace]) -> None:
-        if any(trace.ranker is not None for trace in traces):
-            guards().on_traces_written(tenant, traces)
-
     return WriteBehindQueue(
         store,
         screen,
@@ -298,13 +290,8 @@ def _recall_log_queue(
             event_retention=timedelta(days=settings.event_retention_days),
         ),
         flush_interval_s=flush_interval_s,
-        on_written=check_models,
+        on_written=trained.on_traces_written,
     )
-
-
-def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
-    """Load a reranker by the digest of its artifact."""
-    return make_trainer().load(blobs().get(digest))
 
 
 def _blobs_location(settings: Settings, location: StoreLocation) -> Path | str:

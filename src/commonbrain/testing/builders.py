@@ -19,10 +19,6 @@ from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
 from commonbrain.embeddings.windows import embed_passages
-from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.intervals import make_statistics
-from commonbrain.learning.monitor import CanaryMonitor
-from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
 from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
@@ -31,6 +27,7 @@ from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
+from commonbrain.runtime.bootstrap import make_trained_models
 from commonbrain.security.authentication import Authenticator, Issuer
 from commonbrain.security.denials import AccessDenials
 from commonbrain.security.factory import (
@@ -253,12 +250,9 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternSecretScanner()
-    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
-    salience_trainer = cache(make_salience_trainer)
-    rerankers = RerankerRegistry(
-        lambda digest: make_trainer().load(blobs().get(digest)), clock=clock
-    )
-    guards = CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=rerankers.forget)
+    artifacts = path.with_name(f"{path.name}.blobs")
+    blobs = cache(partial(make_blobs, artifacts))
+    trained = make_trained_models(store, artifacts=artifacts, blobs=blobs, clock=clock)
     services = Services(
         store=store,
         embedder=embedder,
@@ -266,9 +260,8 @@ def a_brain(
         reflector=ExtractiveReflector(),
         clock=clock,
         random_source=random_source or SeededRandom(),
-        journal=WriteBehindQueue(store, screen, clock=clock, on_written=guards.on_traces_written),
-        rerankers=rerankers,
-        guards=lambda: guards,
+        journal=WriteBehindQueue(store, screen, clock=clock, on_written=trained.on_traces_written),
+        trained=trained,
         importers=cache(InstalledImporters),
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
@@ -276,13 +269,8 @@ def a_brain(
         policies=TenantPolicies(store, clock),
         quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
         refusals=AccessDenials(store=store, clock=clock),
-        trainer=cache(make_trainer),
         password_hasher=cache(make_password_hasher),
         blobs=blobs,
-        salience_trainer=salience_trainer,
-        saliences=SalienceModels(
-            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
-        ),
         staging=UploadStore(blobs),
         parameters=parameters,
     )

@@ -22,14 +22,15 @@ from commonbrain.web.outcomes import (
     is_reading,
     refusal,
 )
+from commonbrain.web.screens.parts import find_part
 from commonbrain.web.settling import ReviewForm, is_open, plan_decision, read_item, what_happened
 from commonbrain.web.undoing import REQUEST_FIELD, REVERSED, reversal, revert, undo_form
 from commonbrain.web.visit import OperationForm, Visit, parse_request
 
 OPERATIONS: Final = frozenset(
-    {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant", "model"}
+    {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant"}
 )
-"""The operations that forms of the page may run."""
+"""The operations of the core that forms of the page may run."""
 _OF_LISTS: Final = frozenset({"bulk", "forget"})
 """Operations whose refusal returns to the page, where the selected memories are."""
 SETTLE: Final = "settle"
@@ -104,7 +105,7 @@ def run_action(
     """
     if name == SETTLE:
         return _settle(visit, form)
-    if name not in OPERATIONS:
+    if name not in OPERATIONS and find_part(name) is None:
         raise NotFoundError(f"No action {name[:40]!r}.", hint="Go back and use its button.")
     try:
         return _run(visit, load_operation(name), form=form)
@@ -200,7 +201,8 @@ def _notice(
         RejectedError: it was refused.
 
     """
-    outcome = describe_outcome(operation.name, done)
+    part = find_part(operation.name)
+    outcome = part.describe_outcome(done) if part else describe_outcome(operation.name, done)
     if operation.exit_code(done.reply):
         raise RejectedError(outcome.text, hint="Nothing was changed.")
     next_ = _corrected(done.request, done.reply, form=form)

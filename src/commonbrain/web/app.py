@@ -55,9 +55,10 @@ from commonbrain.web.actions import (
 from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions, OpenSessions
 from commonbrain.web.page_settings import PageSettings
-from commonbrain.web.rendering import STATIC_FOLDERS, link, make_environment
+from commonbrain.web.rendering import STATIC_FOLDERS, link
 from commonbrain.web.request_guard import HEADERS, RequestGuard
-from commonbrain.web.screens import SCREENS, Screen
+from commonbrain.web.screens import Screen, all_screens
+from commonbrain.web.screens.parts import page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, Uploads
 from commonbrain.web.visit import Visit
 
@@ -107,7 +108,7 @@ def make_page(
         provider=provider,
     )
     routes = [
-        *(Route(one.path, partial(page.show, one), name=one.name) for one in SCREENS),
+        *(Route(one.path, partial(page.show, one), name=one.name) for one in all_screens()),
         Route("/do/{operation}", page.act, methods=["POST"]),
         *page.transfer_routes(),
         Route("/open", page.open_link),
@@ -155,7 +156,7 @@ class Page:
     uploads: Uploads
     backups: Backups | None = None
     provider: "ProviderLogin | None" = None
-    environment: Environment = field(default_factory=make_environment)
+    environment: Environment = field(default_factory=page_environment)
 
     async def show(self, screen: Screen, request: Request) -> Response:
         """Show a screen, as HTML or as JSON."""
@@ -484,7 +485,7 @@ class Page:
             "notice": None,
             "now": self.brain.services.clock.now(),
             "path": path if request.method == "GET" else "/",
-            "screens": SCREENS,
+            "screens": all_screens(),
             "screen": None,
             "theme": theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
         }

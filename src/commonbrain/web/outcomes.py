@@ -11,7 +11,6 @@ from commonbrain.api.operations.bulk import BulkRequest
 from commonbrain.api.operations.forget import ForgetRequest
 from commonbrain.api.operations.job import JobRequest
 from commonbrain.api.operations.message import MessageRequest, MessageResponse
-from commonbrain.api.operations.model import ModelRequest
 from commonbrain.api.operations.revise import ReviseRequest
 from commonbrain.api.operations.session import SessionRequest
 from commonbrain.api.operations.tenant import TenantRequest, TenantsReply
@@ -20,7 +19,6 @@ from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.jobs.service import JobsReply
-from commonbrain.learning.model_registry import ModelsResponse
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import EVERYBODY
@@ -474,28 +472,12 @@ _TENANT_CHANGED: Final[Mapping[str, str]] = {
 }
 
 
-def _model_changed(done: Done[ModelRequest, ModelsResponse]) -> Outcome:
-    request, reply = done.request, done.reply
-    if reply.job is not None:
-        return Outcome(text=f"Started the training of a {reply.role}; it waits for a worker.")
-    id_ = request.id or ""
-    text = _MODEL_CHANGED[request.op].format(id_, f"{request.percent:g}")
-    return Outcome(text=text, subject=id_, page=link("/admin/models", id=id_))
-
-
-_MODEL_CHANGED: Final[Mapping[str, str]] = {
-    "canary": "{0} serves {1}% of the sessions now.",
-    "promote": "{0} serves every session now.",
-    "rollback": "Rolled {0} back; it never serves again.",
-    "retire": "Took {0} out of service.",
-}
 _OUTCOMES: Final[Mapping[str, Callable[[Done[Any, Any]], Outcome]]] = {
     "admin": _administered,
     "bulk": _edited,
     "forget": _forgotten,
     "job": _job_changed,
     "message": _messaged,
-    "model": _model_changed,
     "revise": _revised,
     "session": _leased,
     "tenant": _tenant_changed,

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
 import commonbrain_assets
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from commonbrain.model import ids
@@ -42,13 +42,13 @@ def asset_url(name: str) -> str:
 
 
 @cache
-def make_environment() -> Environment:
-    """Make the environment of the templates, which escapes every value.
+def make_environment(packages: tuple[str, ...] = ()) -> Environment:
+    """Make the environment of the templates, also those of packages, which escapes every value.
 
     All pages of a process share it, since it compiles each template once.
     """
     environment = Environment(
-        loader=PackageLoader("commonbrain.web"),
+        loader=ChoiceLoader([PackageLoader("commonbrain.web"), *map(PackageLoader, packages)]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,

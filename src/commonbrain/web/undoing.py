@@ -9,16 +9,15 @@ from commonbrain.api.operations.admin import AdminRequest
 from commonbrain.api.operations.forget import ForgetRequest
 from commonbrain.api.operations.job import JobRequest
 from commonbrain.api.operations.message import MessageRequest
-from commonbrain.api.operations.model import ModelRequest
 from commonbrain.api.operations.session import SessionRequest
 from commonbrain.api.operations.tenant import TenantRequest
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult
 from commonbrain.model.jobs import FAILED
-from commonbrain.model.model_card import ModelState
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role
 from commonbrain.model.tasks import holder_of
+from commonbrain.web.screens.parts import find_part
 from commonbrain.web.visit import OperationForm
 
 _REASON: Final = "undone on the page"
@@ -64,18 +63,6 @@ def _of_job(brain: Brain, request: JobRequest) -> Mapping[str, str] | None:
         return None
     has_failed = brain.jobs.show(request.id or "").state in FAILED
     return {"op": "cancel" if has_failed else "retry", "id": request.id or ""}
-
-
-def _of_model(brain: Brain, request: ModelRequest) -> Mapping[str, str] | None:
-    if request.op != "canary":
-        # A rollback is final, and what a promotion replaced is back only after one.
-        return None
-    model_id = request.id or ""
-    [model] = brain.models.show(model_id).models
-    if model.state is not ModelState.CANARY:
-        return {"op": "retire", "id": model_id, "reason": _REASON}
-    served = {"percent": f"{model.percent:g}", "allow": ",".join(model.allow)}
-    return {"op": "canary", "id": model_id, **served, "force": "true", "reason": _REASON}
 
 
 def _policy_fields(policy: Policy, request: AdminRequest | TenantRequest) -> dict[str, str]:
@@ -140,7 +127,6 @@ _FORMS: Final[Mapping[str, Callable[[Brain, Any], Mapping[str, str] | None]]] = 
     "admin": _of_admin,
     "tenant": _of_tenant,
     "job": _of_job,
-    "model": _of_model,
     "session": _of_session,
     "message": _of_message,
     "forget": _of_forget,
@@ -161,7 +147,8 @@ def undo_form(
     """
     if not brain.caller.role.covers(operation.role):
         return None
-    fields_of = _FORMS.get(operation.name)
+    part = find_part(operation.name)
+    fields_of = part.undo_fields if part else _FORMS.get(operation.name)
     fields = REVERSED.fields if fields_of is None else fields_of(brain, request)
     if fields is REVERSED.fields:
         return REVERSED if brain.caller.role.covers(Role.WRITER) else None

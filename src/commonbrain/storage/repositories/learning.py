@@ -25,7 +25,14 @@ from sqlalchemy import (
 )
 
 from commonbrain.model import ids
-from commonbrain.model.model_card import SERVING, ModelCard, ModelRole
+from commonbrain.model.limits import MODELS_SHOWN_MAX
+from commonbrain.model.model_card import (
+    SERVING,
+    ModelCard,
+    ModelRole,
+    ModelState,
+    replacement_reason,
+)
 from commonbrain.model.query import (
     MARKED_WITHIN,
     VOTES,
@@ -72,10 +79,21 @@ class ModelRepository:
             cards = cards.where(models.c.id < before)
         return self._all(cards.order_by(models.c.id.desc()).limit(limit))
 
-    def serving(self, role: ModelRole) -> list[ModelCard]:
-        """Return the active model and the canary of a role, if they exist."""
-        serves = models.c.state.in_(sorted(SERVING))
-        return self._all(_CARD.where(self._here(models.c.role == role, serves)))
+    def serving(self, role: ModelRole | None = None) -> list[ModelCard]:
+        """Return the active model and the canary of a role, or of all, as far as they exist."""
+        serving = _CARD.where(self._here(models.c.state.in_(sorted(SERVING))))
+        return self._all(serving if role is None else serving.where(models.c.role == role))
+
+    def replaced_by(self, card: ModelCard) -> ModelCard | None:
+        """Find the model that an active one replaced, by the reason of its retirement.
+
+        A model whose artifact was deleted since cannot serve again.
+        """
+        if card.state is not ModelState.ACTIVE:
+            return None
+        known = self.listed(card.role, limit=MODELS_SHOWN_MAX)
+        retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
+        return next((one for one in retired if one.reason == replacement_reason(card)), None)
 
     def has_artifact(self, digest: str) -> bool:
         """Check whether any card has an artifact with this digest."""

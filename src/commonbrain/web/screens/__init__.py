@@ -13,6 +13,7 @@ from commonbrain.web.screens.graph import GRAPH
 from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
+from commonbrain.web.screens.parts import page_parts
 from commonbrain.web.screens.review import REVIEW_SCREEN
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
@@ -35,6 +36,12 @@ SCREENS: Final[tuple[Screen, ...]] = (
     HEALTH,
     *ADMIN_SCREENS,
 )
-"""In the order of the menu."""
+"""Those of the core, in the order of the menu."""
 
-__all__ = ["SCREENS", "Screen"]
+
+def all_screens() -> tuple[Screen, ...]:
+    """Return the screens of the core, then those of installed packages."""
+    return (*SCREENS, *(screen for part in page_parts() for screen in part.screens))
+
+
+__all__ = ["SCREENS", "Screen", "all_screens"]

@@ -1,6 +1,6 @@
-"""Admin: agents, keys, policy, audit, jobs and models of a tenant, and the tenants of a store."""
+"""Admin: agents, keys, policy, audit and jobs of a tenant, and the tenants of a store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,20 +8,17 @@ from commonbrain.administration.tenants import Usage
 from commonbrain.api.operations.admin import ADMIN, AdminRequest, KeyView
 from commonbrain.api.operations.audit import AUDIT, AuditRequest
 from commonbrain.api.operations.job import JOB, JobRequest
-from commonbrain.api.operations.model import MODEL, ModelRequest
 from commonbrain.api.operations.tenant import TENANT, TenantRequest
 from commonbrain.history.audit import AuditPage
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.service import JobsReply
-from commonbrain.learning.model_registry import EvaluationView, ModelsResponse, ModelView
 from commonbrain.model.agents import Agent, KeyScope
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import KEYS_MAX
-from commonbrain.model.model_card import SERVING, ModelRole
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Role, Trust
 from commonbrain.storage.interface import AccessEntry, Tenant
-from commonbrain.web.screens.screen import Screen
+from commonbrain.web.screens.screen import Screen, admin_screen
 from commonbrain.web.visit import Visit
 
 _REFUSALS_SHOWN: Final = 5
@@ -163,27 +160,6 @@ def _load_jobs(visit: Visit) -> JobsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsView:
-    """A page of models, and one of them in full."""
-
-    page: ModelsResponse
-    shown: ModelView | None
-    guards: tuple[EvaluationView, ...]
-    """The guards' verdicts on models in service."""
-    roles: tuple[ModelRole, ...] = tuple(ModelRole)
-
-
-def _load_models(visit: Visit) -> ModelsView:
-    page = visit.call(MODEL, ModelRequest(cursor=visit.text("cursor") or None))
-    shown: ModelView | None = None
-    if id_ := visit.text("id"):
-        [shown] = visit.call(MODEL, ModelRequest(op="show", id=id_)).models
-    is_serving = any(one.state in SERVING for one in page.models)
-    guards = visit.call(MODEL, ModelRequest(op="guards")).guards if is_serving else ()
-    return ModelsView(page=page, shown=shown, guards=guards or ())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TenantsView:
     """A page of the tenants of the store, and one of them with its usage."""
 
@@ -206,26 +182,12 @@ def _load_tenants(visit: Visit) -> TenantsView:
     )
 
 
-def _part(title: str, load: Callable[[Visit], object]) -> Screen:
-    """Make a screen under `/admin`."""
-    name = title.lower()
-    return Screen(
-        name=f"admin_{name}",
-        path=f"/admin/{name}",
-        title=title,
-        load=load,
-        role=Role.ADMIN,
-        part_of="admin",
-    )
-
-
 ADMIN_SCREENS: Final[tuple[Screen, ...]] = (
     Screen(name="admin", path="/admin", title="Admin", load=_load_admin, key="a", role=Role.ADMIN),
-    _part("Agents", _load_agents),
-    _part("Keys", _load_keys),
-    _part("Audit", _load_audit),
-    _part("Refusals", _load_refusals),
-    _part("Jobs", _load_jobs),
-    _part("Models", _load_models),
-    _part("Tenants", _load_tenants),
+    admin_screen("Agents", _load_agents),
+    admin_screen("Keys", _load_keys),
+    admin_screen("Audit", _load_audit),
+    admin_screen("Refusals", _load_refusals),
+    admin_screen("Jobs", _load_jobs),
+    admin_screen("Tenants", _load_tenants),
 )

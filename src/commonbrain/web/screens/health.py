@@ -8,13 +8,11 @@ from typing import Final
 from commonbrain.administration.trends import RecallTrend, Trends
 from commonbrain.api.operations.audit import AUDIT, AuditRequest
 from commonbrain.api.operations.job import JOB, JobRequest
-from commonbrain.api.operations.model import MODEL, ModelRequest
 from commonbrain.api.operations.status import STATUS, StatusReply, StatusRequest
 from commonbrain.jobs.service import JobView
-from commonbrain.learning.model_registry import EvaluationView, ModelView
 from commonbrain.model.jobs import JobState
-from commonbrain.model.model_card import SERVING
 from commonbrain.model.scope import Role
+from commonbrain.web.screens.parts import page_parts
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
@@ -39,9 +37,8 @@ class HealthView:
     """By plot, what it shows in a sentence."""
     dead: tuple[JobView, ...]
     """Jobs that failed for good; empty for readers."""
-    models: tuple[ModelView, ...]
-    """Models in service; empty unless the person is an admin."""
-    guards: tuple[EvaluationView, ...]
+    cards: Mapping[str, object]
+    """What packages show, by template; empty unless the person is an admin."""
     upkeep: Upkeep | None
     """None unless the person is an admin."""
 
@@ -50,15 +47,12 @@ def _load(visit: Visit) -> HealthView:
     request = StatusRequest(health=True, metrics=True, trends=True, errors=_ERRORS)
     status = visit.call(STATUS, request)
     is_admin = visit.can(Role.ADMIN)
-    models = visit.call(MODEL, ModelRequest()).models if is_admin else ()
-    serving = tuple(one for one in models if one.state in SERVING)
-    guards = visit.call(MODEL, ModelRequest(op="guards")).guards if serving else ()
+    parts = page_parts() if is_admin else ()
     return HealthView(
         status=status,
         summaries=_summaries(status.trends) if status.trends else {},
         dead=_jobs(visit, JobState.DEAD, limit=_DEAD_SHOWN) if visit.can(JOB.role) else (),
-        models=serving,
-        guards=guards or (),
+        cards={part.card_template: part.load_card(visit) for part in parts if part.load_card},
         upkeep=_upkeep(visit) if is_admin else None,
     )
 

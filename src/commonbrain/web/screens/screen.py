@@ -28,3 +28,16 @@ class Screen:
     def template(self) -> str:
         """The file of its template."""
         return f"{self.name}.html"
+
+
+def admin_screen(title: str, load: Callable[[Visit], object]) -> Screen:
+    """Make a screen under `/admin`."""
+    name = title.lower()
+    return Screen(
+        name=f"admin_{name}",
+        path=f"/admin/{name}",
+        title=title,
+        load=load,
+        role=Role.ADMIN,
+        part_of="admin",
+    )

@@ -21,8 +21,8 @@ from rich.console import Console
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
+from commonbrain.extras import load_extra
 from commonbrain.jobs.worker import Worker
-from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
@@ -111,6 +111,7 @@ def learn(
             only, or a library of an extra is missing.
 
     """
+    load_extra("commonbrain_learn", extra="learn")
     corpora = _read(request)
     rankings, halves = _Rankings(), list[TrainedHalf]()
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
@@ -192,6 +193,8 @@ def _half(
     rankings: _Rankings,
 ) -> TrainedHalf:
     """Let agents use one half, train, and ask the other half."""
+    from commonbrain_learn.model_registry import TransitionOptions, models_of  # noqa: PLC0415
+
     recalls, marks, last = _simulate_use(services, half, request=request)
     brain = Brain(replace(services, clock=last), Caller(agent=_AGENT))
     job = brain.jobs.run(_KIND, {"min_marked": LESSONS_ASKED_MIN})
@@ -202,12 +205,12 @@ def _half(
     importances: Mapping[str, float] = {}
     if result["outcome"] == "better":
         model = cast("str", result["model"])
-        brain.models.canary(model, percent=100)
+        models_of(brain).canary(model, percent=100)
         # No traffic is left that weights order: whether it is better is what is asked here.
-        brain.models.promote(
+        models_of(brain).promote(
             model, move=TransitionOptions(is_forced=True, reason="The other half judges.")
         )
-        training_summary = brain.models.show(model).models[0].told or {}
+        training_summary = models_of(brain).show(model).models[0].told or {}
         importances = cast("Mapping[str, float]", training_summary["importances"])
     for corpus in other_half:
         _rank_both_ways(brain, corpus, rankings=rankings, is_served=bool(importances))

@@ -8,10 +8,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from commonbrain_learn.boosting import load_reranker
+from commonbrain_learn.model_registry import TransitionOptions, models_of
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
-from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN
@@ -23,8 +24,6 @@ from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.flows.test_jobs_again import Killed
 from tests.flows.working import a_worker
-
-pytestmark = pytest.mark.part("learn")
 
 RECALLS = 66
 ENOUGH = {"min_marked": 60}
@@ -134,13 +133,13 @@ def test_training_killed_midway_offers_one_model_and_retraining_gives_the_same_b
     assert next(iter(evaluation["importances"])) == "replies"
     assert evaluation["metrics"]["nDCG@10"]["low"] > 0
     assert [one["learnt"] + one["held"] <= RECALLS for one in evaluation["judged"]] == [True] * 3
-    model = brain.services.trainer().load(brain.services.blobs().get(card.digest))
+    model = load_reranker(brain.services.blobs().get(card.digest))
     assert model.features == card.features
 
     # Once it serves, marks of its own recalls show nothing.
-    brain.models.canary(done.result["model"], percent=100)  # type: ignore[arg-type]
+    models_of(brain).canary(done.result["model"], percent=100)  # type: ignore[arg-type]
     forced = TransitionOptions(reason="It is tried.", is_forced=True)
-    brain.models.promote(done.result["model"], move=forced)  # type: ignore[arg-type]
+    models_of(brain).promote(done.result["model"], move=forced)  # type: ignore[arg-type]
     clock.move(timedelta(minutes=1))
     again = trained(brain)
     assert again.result is not None

@@ -5,15 +5,12 @@ from datetime import timedelta
 from typing import Final
 
 import pytest
+from commonbrain_learn.outcomes import BY_WEIGHTS, TrainingExample, splits, training_example_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.outcomes import TrainingExample, splits, training_example_of
-from commonbrain.model.model_card import BY_WEIGHTS
 from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate, ShownExtent
 from commonbrain.testing.builders import NOON
-
-pytestmark = pytest.mark.part("learn")
 
 ANY: Final = ShownExtent.HEADLINE
 

@@ -6,16 +6,9 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-
-from commonbrain.client import Brain
-from commonbrain.embeddings.interface import Reranker
-from commonbrain.learning.rollout import Actor, start_canary
-from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.model.query import Entry
-from commonbrain.storage.interface import EntryFilter
-from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored
-from tests.flows.ranking import (
+from commonbrain_learn.rollout import Actor, start_canary
+from commonbrain_learn.serving import Reranker
+from ranking_helpers import (
     ByFeature,
     Numberless,
     Shop,
@@ -30,7 +23,12 @@ from tests.flows.ranking import (
     with_models,
 )
 
-pytestmark = pytest.mark.part("learn")
+from commonbrain.client import Brain
+from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.model.query import Entry
+from commonbrain.storage.interface import EntryFilter
+from commonbrain.testing.builders import FakeClock, a_brain
+from tests.flows.asking import stored
 
 ASKED = "Where does the kettle stand?"
 
@@ -61,7 +59,7 @@ def on_trial(
     with brain.services.store.begin(brain.caller.tenant) as tx:
         by = Actor(at=brain.services.clock.now(), agent="ann", reason="a trial")
         [card] = start_canary(tx, card, percent=percent, allow=allow, by=by)
-    brain.services.rerankers.forget(brain.caller.tenant)
+    brain.services.trained.forget(brain.caller.tenant)
     return card
 
 

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.model.kinds import RuleDetail, Severity, TaskDetail, kinds_where
+from commonbrain.model.limits import SETTLED_DAYS
 from commonbrain.model.memory import Memory, confidence, salience
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
 from commonbrain.model.values import dataclass, field
 
-SETTLED_AFTER: Final = timedelta(days=30)
+SETTLED_AFTER: Final = timedelta(days=SETTLED_DAYS)
 """A memory has settled after this time: memories that are used at all are used by then."""
 KINDS_SCORED: Final = kinds_where(lambda policy: policy.is_salience_learned)
 LABELS: Final = tuple(
@@ -115,7 +116,7 @@ def use_of(memory: Memory, marks: Sequence[tuple[datetime, FeedbackMark]]) -> in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class SettledMemory:
     """A settled memory: its features when written, and its use since."""
 
     recorded_at: datetime
@@ -162,11 +163,11 @@ class Authors:
         return {name: round(self.share(name, at=at), 4) for name in sorted(by_count[:most])}
 
 
-def sample(memory: Memory, authors: Authors, *, use: int) -> Sample:
+def sample(memory: Memory, authors: Authors, *, use: int) -> SettledMemory:
     """Create a sample of a settled memory; call it from oldest to newest."""
     at, author = memory.recorded_at, memory.agent
     features = features_of(memory, author=authors.share(author, at=at))
-    made = Sample(
+    made = SettledMemory(
         recorded_at=at,
         group=memory.session or f"{author} {at:%Y-%m-%d}",
         features=features,
@@ -180,12 +181,12 @@ def sample(memory: Memory, authors: Authors, *, use: int) -> Sample:
 class SampleSplit:
     """Samples split by time and by session, so that evaluation data is never trained on."""
 
-    learnt: tuple[Sample, ...]
-    held: tuple[Sample, ...]
+    learnt: tuple[SettledMemory, ...]
+    held: tuple[SettledMemory, ...]
     """Newer than the training samples, in sessions without training samples."""
 
 
-def split_samples(samples: Sequence[Sample]) -> SampleSplit:
+def split_samples(samples: Sequence[SettledMemory]) -> SampleSplit:
     """Split samples (oldest first) at a time; sessions that span it are held out."""
     if not samples:
         return SampleSplit(learnt=(), held=())

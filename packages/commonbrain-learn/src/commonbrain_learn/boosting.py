@@ -12,17 +12,16 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Final, Literal
 
+import lightgbm
 import numpy as np
 import pytrec_eval
 from pydantic import TypeAdapter, ValidationError
 
-from commonbrain.embeddings.interface import Matrix, Reranker
-from commonbrain.extras import load_extra
-from commonbrain.learning.interface import Fitted, QualityMargin
-from commonbrain.learning.intervals import bootstrap_interval
-from commonbrain.learning.outcomes import GOOD_FROM, TrainingExample
+from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import FEATURES_MAX, MODEL_BYTES_MAX
+from commonbrain_learn.intervals import bootstrap_interval
+from commonbrain_learn.outcomes import GOOD_FROM, TrainingExample
 
 _METRICS: Final = {"nDCG@10": "ndcg_cut_10", "MRR": "recip_rank", "R@5": "recall_5"}
 """Reported name to trec_eval's name; R@5 is the share of the marked memories."""
@@ -35,6 +34,25 @@ _SESSIONS_MIN: Final = 2
 _ByMetric = Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A reranker as bytes, with a description of its training."""
+
+    artifact: bytes
+    told: Mapping[str, object]
+    """Library and version, candidates, choice and importances, as plain JSON values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityMargin:
+    """A metric before and after, and the 95% interval of the difference."""
+
+    before: float
+    after: float
+    low: float
+    high: float
+
+
 def compare_orders(
     lessons: Sequence[TrainingExample],
     *,
@@ -42,7 +60,18 @@ def compare_orders(
     after: Sequence[Matrix],
     seed: int,
 ) -> Mapping[str, QualityMargin]:
-    """Return each metric before and after, with the interval of the difference over sessions."""
+    """Compare two rankings of the same examples, session by session.
+
+    Args:
+        lessons: Held-out examples.
+        before: Scores of each example's candidates by the first ranking, shape `(candidates,)`.
+        after: The same by the second.
+        seed: Seed of the bootstrap over sessions.
+
+    Returns:
+        Each metric before and after, with the interval of the difference over sessions.
+
+    """
     first, second = (_measured(lessons, scores) for scores in (before, after))
     pairs = [
         (lesson.group, first[key], second[key])
@@ -109,7 +138,8 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
     )
 
 
-_LIGHTGBM: Final[Any] = load_extra("lightgbm", extra="learn")
+_LIGHTGBM: Final[Any] = lightgbm
+"""It has no type annotations."""
 _FORMAT: Final = 1
 _SCALES: Final = (10.0, 20.0)
 """Scales of the weighted sum as LambdaMART's initial score, whose unit is logistic."""
@@ -212,77 +242,74 @@ class _Table:
         )
 
 
-class BoostingTrainer:
-    """Trains and loads boosted rerankers."""
+def fit_reranker(
+    lessons: Sequence[TrainingExample],
+    *,
+    base: Mapping[str, float],
+    seed: int,
+    tenant: str,
+) -> Fitted:
+    """Train a correction of a weighted sum of features, so that marked memories rank first.
 
-    def fit(
-        self,
-        lessons: Sequence[TrainingExample],
-        *,
-        base: Mapping[str, float],
-        seed: int,
-        tenant: str,
-    ) -> Fitted:
-        """Choose hyperparameters by three folds of sessions, then train on all of them."""
-        table = _table(lessons, base)
-        folds = _folds(lessons)
-        tried = [_tried(table, folds, choice=one, seed=seed) for one in _choices()]
-        # Ties go to the smallest correction.
-        gain, chosen = max(tried, key=lambda one: one[0])
-        everything = np.ones(len(lessons), dtype=bool)
-        booster: Any = _LIGHTGBM.train(
-            _parameters(table, chosen, seed=seed),
-            table.data(everything, chosen.scale),
-            chosen.trees,
-        )
-        envelope = {
-            "format": _FORMAT,
-            "role": "reranker",
-            "tenant": tenant,
-            "features": table.features,
-            "base": dict(sorted(base.items())),
-            "scale": chosen.scale,
-            "booster": booster.model_to_string(),
-        }
-        return Fitted(
-            artifact=json.dumps(envelope, ensure_ascii=True, separators=(",", ":")).encode(),
-            told={
-                "library": f"lightgbm {_LIGHTGBM.__version__}",
-                "seed": seed,
-                "chosen": asdict(chosen),
-                "gain_in_folds": round(gain, 5),
-                "importances": _importances(table.features, booster),
-            },
-        )
+    Hyperparameters are chosen by three folds of sessions. The same examples, seed and tenant give
+    the same bytes, and two tenants never get the same.
 
-    def load(self, artifact: bytes) -> Reranker:
-        """Load a reranker and check the features of its trees.
+    Args:
+        lessons: Oldest first.
+        base: Weights by feature, which rank candidates without a model.
+        seed: Seed of all randomness.
+        tenant: Owner; stored in the artifact, so that no two tenants share one.
 
-        Raises:
-            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
+    """
+    table = _table(lessons, base)
+    folds = _folds(lessons)
+    tried = [_tried(table, folds, choice=one, seed=seed) for one in _choices()]
+    # Ties go to the smallest correction.
+    gain, chosen = max(tried, key=lambda one: one[0])
+    everything = np.ones(len(lessons), dtype=bool)
+    booster: Any = _LIGHTGBM.train(
+        _parameters(table, chosen, seed=seed),
+        table.data(everything, chosen.scale),
+        chosen.trees,
+    )
+    envelope = {
+        "format": _FORMAT,
+        "role": "reranker",
+        "tenant": tenant,
+        "features": table.features,
+        "base": dict(sorted(base.items())),
+        "scale": chosen.scale,
+        "booster": booster.model_to_string(),
+    }
+    return Fitted(
+        artifact=json.dumps(envelope, ensure_ascii=True, separators=(",", ":")).encode(),
+        told={
+            "library": f"lightgbm {_LIGHTGBM.__version__}",
+            "seed": seed,
+            "chosen": asdict(chosen),
+            "gain_in_folds": round(gain, 5),
+            "importances": _importances(table.features, booster),
+        },
+    )
 
-        """
-        if len(artifact) > MODEL_BYTES_MAX:
-            raise _corrupt(f"It has {len(artifact):,} bytes; {MODEL_BYTES_MAX:,} are allowed.")
-        try:
-            envelope = _ENVELOPES.validate_json(artifact)
-            booster = _LIGHTGBM.Booster(model_str=envelope.booster)
-        except (ValidationError, _LIGHTGBM.basic.LightGBMError) as error:
-            raise _corrupt("It is no reranker of this format.") from error
-        if tuple(booster.feature_name()) != envelope.features:
-            raise _corrupt("Its trees ask for other features than it names.")
-        return BoostedReranker(envelope, booster)
 
-    def judge(
-        self,
-        lessons: Sequence[TrainingExample],
-        *,
-        before: Sequence[Matrix],
-        after: Sequence[Matrix],
-        seed: int,
-    ) -> Mapping[str, QualityMargin]:
-        """Compare two rankings."""
-        return compare_orders(lessons, before=before, after=after, seed=seed)
+def load_reranker(artifact: bytes) -> BoostedReranker:
+    """Load a reranker and check the features of its trees; it never executes code.
+
+    Raises:
+        StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
+
+    """
+    if len(artifact) > MODEL_BYTES_MAX:
+        raise _corrupt(f"It has {len(artifact):,} bytes; {MODEL_BYTES_MAX:,} are allowed.")
+    try:
+        envelope = _ENVELOPES.validate_json(artifact)
+        booster = _LIGHTGBM.Booster(model_str=envelope.booster)
+    except (ValidationError, _LIGHTGBM.basic.LightGBMError) as error:
+        raise _corrupt("It is no reranker of this format.") from error
+    if tuple(booster.feature_name()) != envelope.features:
+        raise _corrupt("Its trees ask for other features than it names.")
+    return BoostedReranker(envelope, booster)
 
 
 def _corrupt(why: str) -> StoreCorruptError:

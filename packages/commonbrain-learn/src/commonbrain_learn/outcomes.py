@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import fmean, quantiles
 from typing import Final
 
-from commonbrain.model.model_card import BY_WEIGHTS, CROSS_ENCODER, LOAD, RERANK, RERANKER
+from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, RERANKER
 from commonbrain.model.query import (
     PROACTIVE,
     TRUST_MIN_DEFAULT,
@@ -20,6 +20,8 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.recall_result import ResultStatus
 
+BY_WEIGHTS: Final = "fixed"
+"""The feature that holds the score of fixed weights when a model ranks."""
 SLOW_MS: Final = 20.0
 """Reranking above this is slow: the target for a whole recall is 25 ms at p95."""
 
@@ -162,7 +164,7 @@ _EXPLICIT: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownMemory:
     """One memory that a recall returned: its features and its relevance grade."""
 
     memory_id: int
@@ -179,7 +181,7 @@ class TrainingExample:
     asked_at: datetime
     group: str
     """The session; without one, the agent and the day."""
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownMemory, ...]
     """Best first."""
 
     @property
@@ -197,7 +199,7 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
     shown = [one for one in entry.considered if one.memory_id in packed]
     is_read_marked = _is_read_marked(entry, shown)
     graded = tuple(
-        Shown(
+        ShownMemory(
             memory_id=one.memory_id, features=_model_features(one), grade=_grade(_marks(entry, one))
         )
         for one in shown

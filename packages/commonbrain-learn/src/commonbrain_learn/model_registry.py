@@ -8,22 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.learning.monitor import ModelEvaluation
-from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.rollout import (
-    ACTION,
-    Actor,
-    CanaryDecision,
-    NoChange,
-    NotEnoughTraffic,
-    Promote,
-    RollBack,
-    model_name,
-    promote,
-    retire,
-    roll_back,
-    start_canary,
-)
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.limits import (
@@ -34,17 +18,34 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.model_card import (
     BETTER,
-    PERCENT_DEFAULT,
     SERVING,
     ModelCard,
     ModelRole,
     ModelState,
+    model_name,
 )
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
+from commonbrain_learn.monitor import ModelEvaluation, evaluate
+from commonbrain_learn.outcomes import Figures
+from commonbrain_learn.rollout import (
+    ACTION,
+    PERCENT_DEFAULT,
+    Actor,
+    CanaryDecision,
+    NoChange,
+    NotEnoughTraffic,
+    Promote,
+    RollBack,
+    promote,
+    retire,
+    roll_back,
+    start_canary,
+)
 
 if TYPE_CHECKING:
+    from commonbrain.client import Brain
     from commonbrain.storage.store import Transaction
 
 _AUDIT_LINES: Final = 1000
@@ -388,7 +389,7 @@ class ManageModels:
     def _judged(self, tx: Transaction, card: ModelCard) -> ModelEvaluation | None:
         """Evaluate a model; None for roles that are not monitored."""
         is_watched = card.state in SERVING and card.role is ModelRole.RERANKER
-        return self.services.guards().judged(tx, card) if is_watched else None
+        return evaluate(tx, card) if is_watched else None
 
     def _moved(self, op: str, id_: str, *, move: _Transition, is_preview: bool) -> ModelsResponse:
         """Change a model's state in one transaction; a preview rolls it back."""
@@ -399,8 +400,7 @@ class ManageModels:
             if is_preview:
                 raise _PreviewRollback
         if not is_preview:
-            self.services.rerankers.forget(self.caller.tenant)
-            self.services.saliences.forget(self.caller.tenant)
+            self.services.trained.forget(self.caller.tenant)
         return ModelsResponse(op=op, models=tuple(map(summary_view, moved)), is_preview=is_preview)
 
     def _by(self, move: TransitionOptions, *, usual: str) -> Actor:
@@ -427,6 +427,14 @@ class ManageModels:
                 code="insufficient_role",
                 hint="Ask an admin.",
             )
+
+
+def models_of(brain: Brain) -> ManageModels:
+    """Return what manages the models of a brain's tenant.
+
+    Example: `models_of(brain).promote("mdl_06f8v2k1m0q4t")`.
+    """
+    return ManageModels(brain.services, brain.caller)
 
 
 class _PreviewRollback(Exception):

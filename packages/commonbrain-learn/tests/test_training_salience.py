@@ -10,13 +10,14 @@ from typing import cast
 
 import numpy as np
 import pytest
+from commonbrain_learn.operations import MODEL, ModelRequest
+from commonbrain_learn.salience_model import LearnedSalience, load_salience
+from commonbrain_learn.usefulness import FEATURES
+from ranking_helpers import with_salience
 
-from commonbrain.api.operations.model import MODEL, ModelRequest
 from commonbrain.client import Brain
+from commonbrain.embeddings.guarded_model import ModelLimits
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.serving import ModelLimits
-from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
@@ -29,8 +30,6 @@ from tests.contracts.learning_contract import a_card, a_trace
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 from tests.processes import TIMEOUT_S
-
-pytestmark = pytest.mark.part("learn")
 
 DAYS = 60
 HOUR = timedelta(hours=1)
@@ -145,14 +144,14 @@ def test_training_on_too_few_memories_reports_what_is_needed(path: Path) -> None
     assert "needs 200 with 30 of either" in str(result["why"])
 
 
-class FrozenSalience:
-    """Gives one score, or breaks; a real implementation of the port."""
+class FrozenSalience(LearnedSalience):
+    """Gives one score, or breaks."""
 
     features = FEATURES
+    authors: Mapping[str, float] = {}
 
     def __init__(self, score: float | None) -> None:
         self.score = score
-        self.authors: Mapping[str, float] = {}
 
     def scores(self, rows: Matrix) -> Matrix:
         if self.score is None:
@@ -166,13 +165,8 @@ def serving(brain: Brain, score: float | None, *, state: ModelState = ModelState
     card = a_card(1, role=ModelRole.SALIENCE, state=state, features=FEATURES)
     with services.store.begin(LOCAL_TENANT) as tx:
         assert tx.models.add(card)
-    models = SalienceModels(
-        lambda _: FrozenSalience(score),
-        store=services.store,
-        clock=services.clock,
-        limits=ModelLimits(limit_ms=TIMEOUT_S * 1000, failures=1, cooldown_ms=30_000.0),
-    )
-    return Brain(replace(services, saliences=models), brain.caller)
+    limits = ModelLimits(limit_ms=TIMEOUT_S * 1000, failures=1, cooldown_ms=30_000.0)
+    return with_salience(brain, lambda _: FrozenSalience(score), limits=limits)
 
 
 def test_active_model_sets_the_salience_of_new_memories(brain: Brain) -> None:
@@ -254,18 +248,9 @@ def test_model_of_a_changed_artifact_does_not_serve(lived_in: Brain) -> None:
     [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
     assert not good.warnings
     assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"
-    with_broken_model = Brain(
-        replace(
-            lived_in.services,
-            saliences=SalienceModels(
-                lambda digest: lived_in.services.salience_trainer().load(
-                    lived_in.services.blobs().get(digest).replace(b'"rule"', b'"role"')
-                ),
-                store=lived_in.services.store,
-                clock=lived_in.services.clock,
-            ),
-        ),
-        lived_in.caller,
+    get = lived_in.services.blobs().get
+    with_broken_model = with_salience(
+        lived_in, lambda digest: load_salience(get(digest).replace(b'"rule"', b'"role"'))
     )
     [outcome] = with_broken_model.remember("Pans hang in Porto", kind="fact").items
     assert "model_corrupt" in outcome.warnings[-1]

@@ -7,19 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-
-from commonbrain.client import Brain
-from commonbrain.learning.model_registry import ModelView, TransitionOptions
-from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.model_card import ModelRole, ModelState, bucket_of, model_name
-from commonbrain.model.query import Trace
-from commonbrain.model.recall_result import ResultStatus
-from commonbrain.model.scope import Caller, Role
-from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored
-from tests.flows.ranking import (
+from commonbrain_learn.model_registry import ModelView, TransitionOptions, models_of
+from commonbrain_learn.rollout import bucket_of
+from ranking_helpers import (
     ByFeature,
     Shop,
     audited,
@@ -31,7 +21,16 @@ from tests.flows.ranking import (
     with_models,
 )
 
-pytestmark = pytest.mark.part("learn")
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
+from commonbrain.model.model_card import ModelRole, ModelState, model_name
+from commonbrain.model.query import Trace
+from commonbrain.model.recall_result import ResultStatus
+from commonbrain.model.scope import Caller, Role
+from commonbrain.retrieval.write_behind import WriteBehindQueue
+from commonbrain.testing.builders import FakeClock, a_brain
+from tests.flows.asking import stored
 
 ASKED = "Where does the kettle stand?"
 FORCED = TransitionOptions(reason="It was proved elsewhere.", is_forced=True)
@@ -61,13 +60,13 @@ def test_model_is_listed_and_its_card_shows_its_transitions(
 ) -> None:
     card = shop.card(brain, ByFeature())
     id_ = model_name(card)
-    brain.models.canary(id_, percent=20, allow=["bo"])
+    models_of(brain).canary(id_, percent=20, allow=["bo"])
     clock.move(timedelta(hours=1))
-    brain.models.canary(id_, percent=40, move=TransitionOptions(reason="It goes well."))
-    listed = only(brain.models(ModelRole.RERANKER).models)
+    models_of(brain).canary(id_, percent=40, move=TransitionOptions(reason="It goes well."))
+    listed = only(models_of(brain)(ModelRole.RERANKER).models)
     assert (listed.id, listed.state, listed.percent) == (id_, ModelState.CANARY, 40)
-    assert brain.models(ModelRole.SALIENCE).models == ()
-    card_view = only(brain.models.show(id_).models)
+    assert models_of(brain)(ModelRole.SALIENCE).models == ()
+    card_view = only(models_of(brain).show(id_).models)
     assert card_view.told == {"ndcg@10": 0.5}
     assert card_view.features == ("fused",)
     assert [(move.to, move.why) for move in card_view.moves or ()] == [
@@ -78,7 +77,7 @@ def test_model_is_listed_and_its_card_shows_its_transitions(
 
 def test_preview_of_a_model_transition_changes_nothing(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature())
-    preview = brain.models.canary(model_name(card), move=TransitionOptions(is_preview=True))
+    preview = models_of(brain).canary(model_name(card), move=TransitionOptions(is_preview=True))
     assert preview.is_preview
     assert only(preview.models).state is ModelState.CANARY
     assert state_of(brain, card) is ModelState.CANDIDATE
@@ -89,14 +88,14 @@ def test_unproven_model_is_promoted_only_by_force_with_a_reason(brain: Brain, sh
     card = shop.card(brain, ByFeature())
     id_ = model_name(card)
     with pytest.raises(RejectedError, match="it was on no trial"):
-        brain.models.promote(id_)
-    brain.models.canary(id_)
+        models_of(brain).promote(id_)
+    models_of(brain).canary(id_)
     with pytest.raises(RejectedError, match="the model has 0 of 50 recalls") as error:
-        brain.models.promote(id_)
+        models_of(brain).promote(id_)
     assert error.value.code == "model_unproven"
     with pytest.raises(InvalidInputError, match="needs a reason"):
-        brain.models.promote(id_, move=TransitionOptions(is_forced=True))
-    brain.models.promote(id_, move=FORCED)
+        models_of(brain).promote(id_, move=TransitionOptions(is_forced=True))
+    models_of(brain).promote(id_, move=FORCED)
     assert state_of(brain, card) is ModelState.ACTIVE
     assert "It was proved elsewhere." in audited(brain)["model_active"]
 
@@ -104,8 +103,8 @@ def test_unproven_model_is_promoted_only_by_force_with_a_reason(brain: Brain, sh
 def test_model_judged_not_better_becomes_canary_only_by_force(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature(), told={"outcome": "not_better"}, state=ModelState.RETIRED)
     with pytest.raises(RejectedError, match="judged not_better"):
-        brain.models.canary(model_name(card))
-    brain.models.canary(model_name(card), move=FORCED)
+        models_of(brain).canary(model_name(card))
+    models_of(brain).canary(model_name(card), move=FORCED)
     assert state_of(brain, card) is ModelState.CANARY
 
 
@@ -115,15 +114,15 @@ def test_rollback_restores_the_model_that_served_before(
 ) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
     first, second = shop.card(brain, ByFeature(sign=-1)), shop.card(brain, ByFeature("recency"))
-    brain.models.promote(model_name(first), move=FORCED)
+    models_of(brain).promote(model_name(first), move=FORCED)
     by_first = [item.id for item in brain.recall(ASKED).items]
     assert by_first != weights
     clock.move(timedelta(hours=1))
-    brain.models.promote(model_name(second), move=FORCED)
+    models_of(brain).promote(model_name(second), move=FORCED)
     assert state_of(brain, first) is ModelState.RETIRED
     clock.move(timedelta(hours=1))
 
-    moved = brain.models.roll_back(
+    moved = models_of(brain).roll_back(
         model_name(second), move=TransitionOptions(reason="Nobody likes it.")
     )
 
@@ -133,17 +132,17 @@ def test_rollback_restores_the_model_that_served_before(
     }
     # At once, in the process that did it.
     assert [item.id for item in brain.recall(ASKED).items] == by_first
-    brain.models.roll_back(model_name(first))
+    models_of(brain).roll_back(model_name(first))
     assert [item.id for item in brain.recall(ASKED).items] == weights
     with pytest.raises(RejectedError, match="rolled_back and cannot become canary"):
-        brain.models.canary(model_name(first))
+        models_of(brain).canary(model_name(first))
 
 
 def test_failing_active_model_is_rolled_back_like_a_canary(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     card = shop.card(brain, crashing())
-    brain.models.promote(model_name(card), move=FORCED)
+    models_of(brain).promote(model_name(card), move=FORCED)
     for _ in range(5):
         assert brain.recall(ASKED).items
         clock.move(timedelta(seconds=2))
@@ -153,11 +152,11 @@ def test_failing_active_model_is_rolled_back_like_a_canary(
 
 def test_only_one_model_can_be_canary(brain: Brain, shop: Shop) -> None:
     first, second = shop.card(brain, ByFeature()), shop.card(brain, ByFeature())
-    brain.models.canary(model_name(first))
+    models_of(brain).canary(model_name(first))
     with pytest.raises(RejectedError, match="is the canary already"):
-        brain.models.canary(model_name(second))
-    brain.models.retire(model_name(first))
-    brain.models.canary(model_name(second))
+        models_of(brain).canary(model_name(second))
+    models_of(brain).retire(model_name(first))
+    models_of(brain).canary(model_name(second))
     assert state_of(brain, second) is ModelState.CANARY
 
 
@@ -165,11 +164,11 @@ def test_only_an_admin_sees_models_and_changes_their_state(brain: Brain, shop: S
     id_ = model_name(shop.card(brain, ByFeature()))
     writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))
     for call in (
-        writer.models,
-        lambda: writer.models.show(id_),
-        writer.models.guards,
-        lambda: writer.models.canary(id_),
-        lambda: writer.models.roll_back(id_),
+        models_of(writer),
+        lambda: models_of(writer).show(id_),
+        models_of(writer).guards,
+        lambda: models_of(writer).canary(id_),
+        lambda: models_of(writer).roll_back(id_),
     ):
         with pytest.raises(RejectedError, match="models take an admin"):
             call()
@@ -178,15 +177,19 @@ def test_only_an_admin_sees_models_and_changes_their_state(brain: Brain, shop: S
 @pytest.mark.requirement("JB-03", "ST-04")
 def test_model_of_another_tenant_is_invisible_and_does_not_serve(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, crashing())
-    brain.models.canary(model_name(card), percent=100)
+    models_of(brain).canary(model_name(card), percent=100)
     brain.tenants.make("other")
     other = Brain(brain.services, replace(brain.caller, tenant="other"))
     stored(other, "The kettle stands there.", kind="fact")
     assert other.recall(ASKED).degraded == ()
-    for call in (other.models.show, other.models.promote, other.models.roll_back):
+    for call in (
+        models_of(other).show,
+        models_of(other).promote,
+        models_of(other).roll_back,
+    ):
         with pytest.raises(NotFoundError):
             call(model_name(card))
-    assert other.models().models == ()
+    assert models_of(other)().models == ()
 
 
 def a_past_trace(brain: Brain, card_id: int | None, *, session: str, number: int) -> Trace:
@@ -233,7 +236,7 @@ def test_successful_canary_is_promoted_automatically_where_the_policy_allows(
     )
     helped = [trace.id for number, trace in enumerate(traces) if number // 40 % 4 < 3]
     marked_used(brain, helped, memory=5)
-    guards = brain.models.guards().guards
+    guards = models_of(brain).guards().guards
     assert guards is not None
     assert guards[0].verdict == "promote", guards[0]
     brain.acting_as(session=served[0]).recall(ASKED)
@@ -242,7 +245,7 @@ def test_successful_canary_is_promoted_automatically_where_the_policy_allows(
     assert state_of(brain, card) is (ModelState.ACTIVE if is_automatic else ModelState.CANARY)
     if not is_automatic:
         # By hand it takes no force now.
-        brain.models.promote(model_name(card))
+        models_of(brain).promote(model_name(card))
         assert state_of(brain, card) is ModelState.ACTIVE
 
 
@@ -280,7 +283,7 @@ def test_one_of_two_concurrent_canary_calls_succeeds(path: Path, clock: FakeCloc
 
         def try_out(brain: Brain, id_: str) -> bool:
             try:
-                brain.models.canary(id_)
+                models_of(brain).canary(id_)
             except RejectedError as error:
                 return error.code not in {"canary_taken", "model_moved"}
             return True

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from importlib import import_module
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
-
-from commonbrain.extras import load_extra
-from commonbrain.learning.rollout import Interval, Statistics
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix
@@ -17,6 +15,11 @@ _SEED: Final = 0
 """Every process that compares the same figures gets the same result."""
 _RESAMPLES: Final = 2000
 """Bootstrap resamples: its bounds at 99% are stable to a hundredth of their width."""
+
+
+def load_stats() -> Any:  # noqa: ANN401 it has no type annotations
+    """Load `scipy.stats`, which takes a second: serving needs none, and most checks end before."""
+    return import_module("scipy.stats")
 
 
 def bootstrap_interval(
@@ -38,12 +41,9 @@ def bootstrap_interval(
         confidence: Confidence level, 0..1.
         is_paired: Whether the samples are resampled by the same indices.
 
-    Raises:
-        InvalidInputError: `extra_missing`.
-
     """
     bounds = (
-        load_extra("scipy.stats", extra="learn")
+        load_stats()
         .bootstrap(
             samples,
             statistic,
@@ -58,48 +58,29 @@ def bootstrap_interval(
     return float(bounds.low), float(bounds.high)
 
 
-class ScipyStatistics:
-    """Statistics by scipy."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanDifference:
+    """A difference and its confidence bounds."""
 
-    def __init__(self) -> None:
-        """Load scipy.
+    value: float
+    low: float
+    high: float
 
-        Raises:
-            InvalidInputError: `extra_missing`.
 
-        """
-        self._stats = load_extra("scipy.stats", extra="learn")
+def difference(
+    ones: Sequence[float], others: Sequence[float], *, confidence: float
+) -> MeanDifference:
+    """Return the interval of the difference of means, by the percentile bootstrap."""
+    low, high = bootstrap_interval(
+        (ones, others), _mean_difference, resamples=_RESAMPLES, seed=_SEED, confidence=confidence
+    )
+    return MeanDifference(value=fmean(ones) - fmean(others), low=low, high=high)
 
-    def difference(
-        self, ones: Sequence[float], others: Sequence[float], *, confidence: float
-    ) -> Interval:
-        """Return the interval of the difference of means, by the percentile bootstrap."""
-        low, high = bootstrap_interval(
-            (ones, others),
-            _mean_difference,
-            resamples=_RESAMPLES,
-            seed=_SEED,
-            confidence=confidence,
-        )
-        value = fmean(ones) - fmean(others)
-        return Interval(value=value, low=low, high=high)
 
-    def sign_test(self, more: int, fewer: int) -> float:
-        """Return the p-value of a one-sided sign test."""
-        result = self._stats.binomtest(more, more + fewer, 0.5, alternative="greater")
-        return float(result.pvalue)
+def sign_test(more: int, fewer: int) -> float:
+    """Return the probability of at least `more` of all pairs by chance."""
+    return float(load_stats().binomtest(more, more + fewer, 0.5, alternative="greater").pvalue)
 
 
 def _mean_difference(ones: Matrix, others: Matrix, *, axis: int = -1) -> Matrix:
     return ones.mean(axis=axis) - others.mean(axis=axis)
-
-
-@cache
-def make_statistics() -> Statistics:
-    """Create the statistics library.
-
-    Raises:
-        InvalidInputError: `extra_missing`.
-
-    """
-    return ScipyStatistics()

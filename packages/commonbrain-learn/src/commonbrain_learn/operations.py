@@ -9,19 +9,21 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Cursor, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
-from commonbrain.learning.model_registry import (
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import CANARY_AGENTS_MAX, MODELS_SHOWN_MAX
+from commonbrain.model.model_card import ModelRole, ModelState
+from commonbrain.model.paging import more_line
+from commonbrain.model.scope import Role
+from commonbrain.model.timestamps import show_instant
+from commonbrain_learn.model_registry import (
     EvaluationView,
     ModelsResponse,
     ModelView,
     TransitionOptions,
+    models_of,
 )
-from commonbrain.learning.outcomes import Figures
-from commonbrain.model.escaping import inert_line
-from commonbrain.model.limits import CANARY_AGENTS_MAX, MODELS_SHOWN_MAX
-from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState
-from commonbrain.model.paging import more_line
-from commonbrain.model.scope import Role
-from commonbrain.model.timestamps import show_instant
+from commonbrain_learn.outcomes import Figures
+from commonbrain_learn.rollout import PERCENT_DEFAULT
 
 Op = Literal["list", "show", "canary", "promote", "rollback", "retire", "guards", "train"]
 
@@ -72,7 +74,7 @@ def _handle(brain: Brain, request: ModelRequest) -> ModelsResponse:
 
 
 def _canary(brain: Brain, request: ModelRequest) -> ModelsResponse:
-    return brain.models.canary(
+    return models_of(brain).canary(
         request.id or "",
         percent=request.percent,
         allow=request.allow,
@@ -82,25 +84,25 @@ def _canary(brain: Brain, request: ModelRequest) -> ModelsResponse:
 
 def _train(brain: Brain, request: ModelRequest) -> ModelsResponse:
     job = brain.jobs.run(f"train_{request.role or ModelRole.RERANKER}")
-    return replace(brain.models(request.role or ModelRole.RERANKER), op="train", job=job.id)
+    return replace(models_of(brain)(request.role or ModelRole.RERANKER), op="train", job=job.id)
 
 
 _CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsResponse]]] = {
-    "list": lambda brain, request: brain.models(
+    "list": lambda brain, request: models_of(brain)(
         request.role, limit=request.limit, cursor=request.cursor
     ),
-    "show": lambda brain, request: brain.models.show(request.id or ""),
+    "show": lambda brain, request: models_of(brain).show(request.id or ""),
     "canary": _canary,
-    "promote": lambda brain, request: brain.models.promote(
+    "promote": lambda brain, request: models_of(brain).promote(
         request.id or "", move=_transition_options(request)
     ),
-    "rollback": lambda brain, request: brain.models.roll_back(
+    "rollback": lambda brain, request: models_of(brain).roll_back(
         request.id or "", move=_transition_options(request)
     ),
-    "retire": lambda brain, request: brain.models.retire(
+    "retire": lambda brain, request: models_of(brain).retire(
         request.id or "", move=_transition_options(request)
     ),
-    "guards": lambda brain, request: brain.models.guards(request.id),
+    "guards": lambda brain, request: models_of(brain).guards(request.id),
     "train": _train,
 }
 

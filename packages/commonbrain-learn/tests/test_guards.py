@@ -6,25 +6,21 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from commonbrain.learning.intervals import make_statistics
-from commonbrain.learning.outcomes import RecallOutcome, figures_of, outcome_of, riskier
-from commonbrain.learning.rollout import (
-    Evidence,
+from commonbrain_learn.outcomes import RecallOutcome, figures_of, outcome_of, riskier
+from commonbrain_learn.rollout import (
+    CanaryEvidence,
     NoChange,
     NotEnoughTraffic,
     Promote,
     RollBack,
     judge_canary,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate
 
-pytestmark = pytest.mark.part("learn")
-
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-STATISTICS = make_statistics()
 
 
 def outcome(number: int = 0, **more: Any) -> RecallOutcome:  # noqa: ANN401
@@ -48,12 +44,12 @@ def evidence(
     served: Sequence[RecallOutcome],
     control: Sequence[RecallOutcome] = (),
     **more: Any,  # noqa: ANN401
-) -> Evidence:
+) -> CanaryEvidence:
     fields: dict[str, Any] = {"risks": [], "is_canary": True}
     newest = [
         sorted(side, key=lambda one: one.asked_at, reverse=True) for side in (served, control)
     ]
-    return Evidence(served=newest[0], control=newest[1], **(fields | more))
+    return CanaryEvidence(served=newest[0], control=newest[1], **(fields | more))
 
 
 def many(count: int, seed: int, helped: float, **more: Any) -> list[RecallOutcome]:  # noqa: ANN401
@@ -79,27 +75,27 @@ def test_five_bad_recalls_of_the_last_twenty_roll_back_a_model(subtests: pytest.
         with subtests.test(bad=bad, guard=guard):
             fine = [outcome(number) for number in range(15)]
             four = [outcome(20 + number, **bad) for number in range(4)]
-            assert guard_of(judge_canary(evidence([*fine, *four]), STATISTICS)) is None
+            assert guard_of(judge_canary(evidence([*fine, *four]))) is None
             five = [*four, outcome(30, **bad)]
-            assert guard_of(judge_canary(evidence([*fine, *five]), STATISTICS)) == guard
+            assert guard_of(judge_canary(evidence([*fine, *five]))) == guard
             later = [outcome(40 + number) for number in range(19)]
-            assert guard_of(judge_canary(evidence([*five, *later]), STATISTICS)) is None
+            assert guard_of(judge_canary(evidence([*five, *later]))) is None
 
 
 @given(st.integers(0, 7), st.integers(0, 7))
 def test_safety_guard_needs_eight_of_eight_risky_recalls(more: int, fewer: int) -> None:
     risks = [1] * more + [-1] * fewer + [0] * 10
-    decision = judge_canary(evidence([outcome()], risks=risks), STATISTICS)
+    decision = judge_canary(evidence([outcome()], risks=risks))
     # Eight of eight are needed: a coin shows that once in 256 times.
     assert guard_of(decision) is None
-    decision = judge_canary(evidence([outcome()], risks=[1] * 8), STATISTICS)
+    decision = judge_canary(evidence([outcome()], risks=[1] * 8))
     assert guard_of(decision) == "safety"
 
 
 def test_guard_compares_no_answers_before_enough_recalls() -> None:
-    decision = judge_canary(evidence(many(49, 1, 0.0), many(200, 2, 1.0)), STATISTICS)
+    decision = judge_canary(evidence(many(49, 1, 0.0), many(200, 2, 1.0)))
     assert decision == NotEnoughTraffic(needs=("the model has 49 of 50 recalls",))
-    alone = judge_canary(evidence([outcome(n, who="s1", marks=0) for n in range(60)]), STATISTICS)
+    alone = judge_canary(evidence([outcome(n, who="s1", marks=0) for n in range(60)]))
     assert isinstance(alone, NotEnoughTraffic)
     assert "the model has 1 of 10 sessions" in alone.needs
     assert "its control has 0 of 50 recalls" in alone.needs
@@ -116,11 +112,9 @@ def test_worse_model_is_rolled_back_after_enough_recalls(subtests: pytest.Subtes
     for worse, guard in cases:
         with subtests.test(worse=worse, guard=guard):
             control = [outcome(number) for number in range(100)]
-            decision = judge_canary(
-                evidence([outcome(n, **worse) for n in range(50)], control), STATISTICS
-            )
+            decision = judge_canary(evidence([outcome(n, **worse) for n in range(50)], control))
             assert guard_of(decision) == guard
-            undecided = judge_canary(evidence([outcome(n) for n in range(50)], control), STATISTICS)
+            undecided = judge_canary(evidence([outcome(n) for n in range(50)], control))
             assert isinstance(undecided, NotEnoughTraffic)
 
 
@@ -129,28 +123,28 @@ def test_repeated_checks_seldom_roll_back_an_equal_model() -> None:
     for seed in range(12):
         served, control = many(400, 2 * seed, 0.6), many(400, 2 * seed + 1, 0.6)
         checks = (evidence(served[:end], control[:end]) for end in range(50, 401, 70))
-        rollbacks += any(guard_of(judge_canary(check, STATISTICS)) for check in checks)
+        rollbacks += any(guard_of(judge_canary(check)) for check in checks)
     # Four guards of which two look at marks may err in 5% of models each.
     assert rollbacks <= 2
 
 
 def test_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
     control = many(400, 1, 0.6)
-    early = judge_canary(evidence(many(199, 2, 0.7), control), STATISTICS)
+    early = judge_canary(evidence(many(199, 2, 0.7), control))
     assert isinstance(early, NotEnoughTraffic)
     assert early.needs == ("the model has 199 of 200 recalls",)
-    assert isinstance(judge_canary(evidence(many(400, 2, 0.7), control), STATISTICS), Promote)
+    assert isinstance(judge_canary(evidence(many(400, 2, 0.7), control)), Promote)
     unmarked = [outcome(n, is_marked=False, marks=0, reciprocal=0.0) for n in range(400)]
-    silent = judge_canary(evidence(unmarked, unmarked), STATISTICS)
+    silent = judge_canary(evidence(unmarked, unmarked))
     assert silent == NotEnoughTraffic(needs=("0 of 30 recalls of each side are marked",))
     # An active model has its place already.
     active = evidence(many(400, 2, 0.7), control, is_canary=False)
-    assert isinstance(judge_canary(active, STATISTICS), NoChange)
+    assert isinstance(judge_canary(active), NoChange)
 
 
 def test_possibly_worse_canary_stays_a_canary() -> None:
     control = many(200, 1, 0.6)
-    decision = judge_canary(evidence(many(200, 3, 0.55), control), STATISTICS)
+    decision = judge_canary(evidence(many(200, 3, 0.55), control))
     assert isinstance(decision, NoChange)
     assert "may still be worse: marks" in decision.reason
 
@@ -201,8 +195,8 @@ def test_unresponsive_model_is_rolled_back_even_if_recalls_are_slow() -> None:
     answered = entry(stages_ms={"retrieve": 400, "rerank": 2})
     seldom = [outcome_of(one) for one in [over] * 14 + [answered] * 6]
     never = [outcome_of(over)] * 15
-    assert isinstance(judge_canary(evidence(seldom), STATISTICS), NotEnoughTraffic)
-    judgement = judge_canary(evidence(never), STATISTICS)
+    assert isinstance(judge_canary(evidence(seldom)), NotEnoughTraffic)
+    judgement = judge_canary(evidence(never))
     assert isinstance(judgement, RollBack)
     assert judgement.guard == "errors"
     assert judgement.reason == "15 of the last 15 recalls got no answer of it in time"
@@ -215,7 +209,7 @@ def test_overloaded_machine_does_not_roll_back_a_sound_model() -> None:
         degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 90, "rerank": 51}
     )
     busy = [outcome_of(one) for one in [slow] * 10 + [over] * 10]
-    assert isinstance(judge_canary(evidence(busy), STATISTICS), NotEnoughTraffic)
+    assert isinstance(judge_canary(evidence(busy)), NotEnoughTraffic)
 
 
 def ranked(id_: int, fixed: float, **output: float) -> RankedCandidate:

@@ -13,19 +13,6 @@ from datetime import datetime, timedelta
 from statistics import quantiles
 from typing import TYPE_CHECKING, Final, cast
 
-from commonbrain.learning.interface import QualityMargin, Trainer
-from commonbrain.learning.outcomes import Split, TrainingExample, splits, training_example_of
-from commonbrain.learning.usefulness import (
-    FEATURES,
-    KINDS_SCORED,
-    SETTLED_AFTER,
-    Authors,
-    Sample,
-    SampleSplit,
-    sample,
-    split_samples,
-    use_of,
-)
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, StoreCorruptError
 from commonbrain.model.limits import (
@@ -47,9 +34,29 @@ from commonbrain.model.query import FeedbackMark
 from commonbrain.retrieval.score import NORMALIZED_WEIGHTS
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.job_queue import JobContext
+from commonbrain_learn.boosting import (
+    QualityMargin,
+    compare_orders,
+    fit_reranker,
+    load_reranker,
+)
+from commonbrain_learn.outcomes import Split, TrainingExample, splits, training_example_of
+from commonbrain_learn.salience_model import fit_salience
+from commonbrain_learn.usefulness import (
+    FEATURES,
+    KINDS_SCORED,
+    SETTLED_AFTER,
+    Authors,
+    SampleSplit,
+    SettledMemory,
+    sample,
+    split_samples,
+    use_of,
+)
 
 if TYPE_CHECKING:
-    from commonbrain.embeddings.interface import Matrix, Reranker
+    from commonbrain.embeddings.interface import Matrix
+    from commonbrain_learn.serving import Reranker
 
 
 DECISIVE: Final = "nDCG@10"
@@ -90,13 +97,12 @@ def train_reranker(task: JobContext) -> None:
         with task.step() as tx:
             task.finish(tx, {"outcome": "too_little_data", **shortfall})
         return
-    trainer = task.services.trainer()
     parent = _active(task)
-    margins = _judged(task, trainer, parts=_unseen(parts, parent), parent=parent)
+    margins = _judged(task, parts=_unseen(parts, parent), parent=parent)
     task.pause()
     # The model to serve is trained on all examples, by the procedure that was evaluated.
-    fitted = trainer.fit(lessons, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant)
-    model = trainer.load(fitted.artifact)
+    fitted = fit_reranker(lessons, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant)
+    model = load_reranker(fitted.artifact)
     trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
     description = {
         "outcome": trial.outcome,
@@ -186,12 +192,12 @@ def _active(task: JobContext) -> ModelCard | None:
     return next((card for card in serving if card.state is ModelState.ACTIVE), None)
 
 
-def _loaded(task: JobContext, trainer: Trainer, *, card: ModelCard | None) -> Reranker | None:
+def _loaded(task: JobContext, card: ModelCard | None) -> Reranker | None:
     """Load the serving model; if that fails, compare with fixed weights instead."""
     if card is None:
         return None
     try:
-        return trainer.load(task.services.blobs().get(card.digest))
+        return load_reranker(task.services.blobs().get(card.digest))
     except (StoreCorruptError, NotFoundError):
         return None
 
@@ -207,24 +213,24 @@ def _unseen(parts: Sequence[Split], parent: ModelCard | None) -> Sequence[Split]
 
 
 def _judged(
-    task: JobContext, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
+    task: JobContext, *, parts: Sequence[Split], parent: ModelCard | None
 ) -> Mapping[str, QualityMargin]:
     """Train as of several times and evaluate each on the following examples."""
-    before = _loaded(task, trainer, card=parent)
+    before = _loaded(task, parent)
     held: list[TrainingExample] = []
     scores: list[Matrix] = []
     for part in parts:
         task.pause()
         if not part.held:
             continue
-        made = trainer.fit(
+        made = fit_reranker(
             part.learnt, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant
         )
-        model = trainer.load(made.artifact)
+        model = load_reranker(made.artifact)
         held += part.held
         scores += [_scored(model, lesson) for lesson in part.held]
     known = [_scored(before, lesson) for lesson in held]
-    return trainer.judge(held, before=known, after=scores, seed=_SEED)
+    return compare_orders(held, before=known, after=scores, seed=_SEED)
 
 
 def _scored(model: Reranker | None, lesson: TrainingExample) -> Matrix:
@@ -311,7 +317,7 @@ _Marks = Mapping[int, Sequence[tuple[datetime, FeedbackMark]]]
 class _Read:
     """Training data of a store."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[SettledMemory]
     authors: Mapping[str, float]
     since: datetime
     until: datetime
@@ -331,7 +337,7 @@ def train_salience(task: JobContext) -> None:
             task.finish(tx, {"outcome": "too_little_data", "why": why, **counts, **needed})
         return
     task.pause()
-    fitted = task.services.salience_trainer().fit(
+    fitted = fit_salience(
         parts, authors=read.authors, seed=_SALIENCE_SEED, tenant=task.caller.tenant
     )
     outcome = "better" if fitted.is_better else "not_better"
@@ -368,7 +374,7 @@ def _salience_shortfall(settled: int, *, useful: int) -> str:
     )
 
 
-def _is_enough(samples: Sequence[Sample], parts: SampleSplit) -> bool:
+def _is_enough(samples: Sequence[SettledMemory], parts: SampleSplit) -> bool:
     """Whether both parts hold enough useful and useless memories."""
     enough = [(samples, USEFUL_MIN), (parts.learnt, USEFUL_MIN // 2), (parts.held, _HELD_OUT_MIN)]
     return len(samples) >= SETTLED_MIN and all(
@@ -381,7 +387,7 @@ def _read_salience(task: JobContext, *, since: datetime) -> _Read:
     until = task.job.created_at - SETTLED_AFTER
     marks = _marks(task, since=since)
     authors = Authors()
-    samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+    samples: deque[SettledMemory] = deque(maxlen=SAMPLES_MAX)
     for memory in _memories(task, since=since, until=until):
         use = use_of(memory, marks.get(memory.id, ()))
         samples.append(sample(memory, authors, use=use))

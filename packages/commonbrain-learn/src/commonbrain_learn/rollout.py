@@ -12,14 +12,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from commonbrain.learning.outcomes import SLOW_MS, RecallOutcome
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.limits import MODELS_SHOWN_MAX
-from commonbrain.model.model_card import ModelCard, ModelState, model_name
+from commonbrain.model.model_card import ModelCard, ModelState, model_name, replacement_reason
+from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import AccessEntry
+from commonbrain_learn.intervals import MeanDifference, difference, sign_test
+from commonbrain_learn.outcomes import SLOW_MS, RecallOutcome
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -40,6 +42,40 @@ class Actor:
     reason: str
     credential: str | None = None
     request_id: str | None = None
+
+
+PERCENT_DEFAULT: Final = 5.0
+"""Percent of sessions: a bad model harms few, and a good one is recognized in days."""
+_BYTES: Final = 6
+"""Bytes of the hash: 48 bits give a fraction below 1 that a float represents exactly."""
+
+
+def bucket_of(model: int, *, tenant: str, who: str) -> float:
+    """Return the fixed bucket of a session for a model, from 0 to below 100.
+
+    It is computed from the SHA-256 of all three, so it is uniform over sessions and independent
+    between models.
+    """
+    named = f"{model}:{tenant}:{who}".encode(errors="replace")
+    return int.from_bytes(sha256(named).digest()[:_BYTES]) / 256**_BYTES * 100
+
+
+def is_in_canary(card: ModelCard, caller: Caller) -> bool:
+    """Return whether a serving model serves this caller.
+
+    A higher percentage keeps earlier callers.
+    """
+    if card.state is not ModelState.CANARY:
+        return card.state is ModelState.ACTIVE
+    who = caller.session or caller.agent
+    is_drawn = bucket_of(card.id, tenant=caller.tenant, who=who) < card.percent
+    return is_drawn or caller.agent in card.allow
+
+
+def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
+    """Return the model that serves a caller: the canary if it applies, else the active one."""
+    serving = [card for card in cards if is_in_canary(card, caller)]
+    return min(serving, key=lambda card: card.state is ModelState.ACTIVE, default=None)
 
 
 def start_canary(
@@ -78,7 +114,7 @@ def promote(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
     before = _other(tx, card, state=ModelState.ACTIVE)
     moved: list[ModelCard] = []
     if before is not None:
-        why = _replaced(card)
+        why = replacement_reason(card)
         retired = before.moved(ModelState.RETIRED, at=by.at, reason=why)
         moved.append(_moved(tx, before, after=retired, by=replace(by, reason=why)))
     return [_moved(tx, card, after=after, by=by), *moved]
@@ -93,7 +129,7 @@ def roll_back(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]
     """
     after = card.moved(ModelState.ROLLED_BACK, at=by.at, reason=by.reason)
     moved = [_moved(tx, card, after=after, by=by)]
-    before = replaced_by(tx, card)
+    before = tx.models.replaced_by(card)
     if before is not None:
         why = f"{model_name(card)}, which had its place, was rolled back"
         again = before.moved(ModelState.ACTIVE, at=by.at, reason=why)
@@ -110,22 +146,6 @@ def retire(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
     """
     retired = card.moved(ModelState.RETIRED, at=by.at, reason=by.reason)
     return [_moved(tx, card, after=retired, by=by)]
-
-
-def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
-    """Find the model that an active one replaced, by the reason of its retirement.
-
-    A model whose artifact was deleted since cannot serve again.
-    """
-    if card.state is not ModelState.ACTIVE:
-        return None
-    known = tx.models.listed(card.role, limit=MODELS_SHOWN_MAX)
-    retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
-    return next((one for one in retired if one.reason == _replaced(card)), None)
-
-
-def _replaced(card: ModelCard) -> str:
-    return f"{model_name(card)} took its place"
 
 
 def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard | None:
@@ -185,31 +205,8 @@ SLOWER_MAX: Final = 0.25
 """Tolerated increase of recall latency over the control, as a share."""
 
 
-class Statistics(Protocol):
-    """Statistics library; the same input gives the same result."""
-
-    def difference(
-        self, ones: Sequence[float], others: Sequence[float], *, confidence: float
-    ) -> Interval:
-        """Return the interval of the difference of two means."""
-        ...
-
-    def sign_test(self, more: int, fewer: int) -> float:
-        """Return the probability of at least `more` of all pairs by chance."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A difference and its confidence bounds."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class CanaryEvidence:
     """Recalls by which a model is evaluated, latest first."""
 
     served: Sequence[RecallOutcome]
@@ -253,27 +250,23 @@ class RollBack:
 CanaryDecision = NoChange | NotEnoughTraffic | Promote | RollBack
 
 
-def judge_canary(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
+def judge_canary(evidence: CanaryEvidence) -> CanaryDecision:
     """Decide on a model; unsafe or failing models are rolled back without waiting for traffic."""
     for name, check in IMMEDIATE_CHECKS.items():
-        reason = check(evidence, statistics)
+        reason = check(evidence)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     compared = _compared(evidence)
     if isinstance(compared, NotEnoughTraffic):
         return compared
     for name, check in COMPARATIVE_CHECKS.items():
-        reason = check(compared, statistics)
+        reason = check(compared)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
-    return (
-        _promoted(evidence, statistics)
-        if evidence.is_canary
-        else NoChange(reason="No check failed.")
-    )
+    return _promoted(evidence) if evidence.is_canary else NoChange(reason="No check failed.")
 
 
-def _errors(evidence: Evidence, _: Statistics) -> str | None:
+def _errors(evidence: CanaryEvidence) -> str | None:
     recent = evidence.served[:RECENT]
     failed = sum(one.is_failed for one in recent)
     if failed >= BAD_MAX:
@@ -284,7 +277,7 @@ def _errors(evidence: Evidence, _: Statistics) -> str | None:
     return None
 
 
-def _slowness(evidence: Evidence, _: Statistics) -> str | None:
+def _slowness(evidence: CanaryEvidence) -> str | None:
     recent = evidence.served[:RECENT]
     slow = sum(one.is_slow for one in recent)
     if slow < BAD_MAX:
@@ -292,10 +285,10 @@ def _slowness(evidence: Evidence, _: Statistics) -> str | None:
     return f"{slow} of the last {len(recent)} recalls took over {SLOW_MS:.0f} ms to order"
 
 
-def _safety(evidence: Evidence, statistics: Statistics) -> str | None:
+def _safety(evidence: CanaryEvidence) -> str | None:
     more = sum(one > 0 for one in evidence.risks)
     fewer = sum(one < 0 for one in evidence.risks)
-    if more < RISKIER_MIN or statistics.sign_test(more, fewer) >= _RISK_SIGNIFICANCE:
+    if more < RISKIER_MIN or sign_test(more, fewer) >= _RISK_SIGNIFICANCE:
         return None
     return (
         f"{more} of the last {len(evidence.risks)} recalls showed more of low trust or flagged "
@@ -303,7 +296,7 @@ def _safety(evidence: Evidence, statistics: Statistics) -> str | None:
     )
 
 
-IMMEDIATE_CHECKS: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
+IMMEDIATE_CHECKS: Final[Mapping[str, Callable[[CanaryEvidence], str | None]]] = {
     "errors": _errors,
     "slowness": _slowness,
     "safety": _safety,
@@ -322,12 +315,12 @@ class _Compared:
     control: Sequence[RecallOutcome]
     confidence: float
 
-    def difference(self, statistics: Statistics, of: _Measure) -> Interval | None:
+    def difference(self, of: _Measure) -> MeanDifference | None:
         """Compare by session; None if a side has no data for the measure."""
         ones, others = (list(_by_session(side, of)) for side in (self.served, self.control))
         if min(len(ones), len(others)) < SESSIONS_MIN:
             return None
-        return statistics.difference(ones, others, confidence=self.confidence)
+        return difference(ones, others, confidence=self.confidence)
 
 
 def _marks(one: RecallOutcome) -> float:
@@ -346,7 +339,7 @@ def _latency_of(one: RecallOutcome) -> float:
     return one.total_ms
 
 
-def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
+def _compared(evidence: CanaryEvidence) -> _Compared | NotEnoughTraffic:
     """Take the recalls up to the latest doubling, and the control's of the same period."""
     missing = tuple(_missing(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
     if missing:
@@ -362,7 +355,7 @@ def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
     )
 
 
-def _missing(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str]:
+def _missing(evidence: CanaryEvidence, *, recalls: int, sessions: int) -> Iterator[str]:
     for name, side in (("the model", evidence.served), ("its control", evidence.control)):
         there = len({one.who for one in side})
         if len(side) < recalls:
@@ -371,36 +364,36 @@ def _missing(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str
             yield f"{name} has {there} of {sessions} sessions"
 
 
-def _worse_marks(compared: _Compared, statistics: Statistics) -> str | None:
-    interval = compared.difference(statistics, _marks)
+def _worse_marks(compared: _Compared) -> str | None:
+    interval = compared.difference(_marks)
     if interval is None or interval.high >= 0:
         return None
     return f"answers helped less often: by {_format_interval(interval)}"
 
 
-def _worse_order(compared: _Compared, statistics: Statistics) -> str | None:
-    interval = compared.difference(statistics, _order)
+def _worse_order(compared: _Compared) -> str | None:
+    interval = compared.difference(_order)
     if interval is None or interval.high >= 0:
         return None
     return f"what helped stood further down: mean reciprocal rank by {_format_interval(interval)}"
 
 
-def _abstention(compared: _Compared, statistics: Statistics) -> str | None:
-    interval = compared.difference(statistics, _abstained)
+def _abstention(compared: _Compared) -> str | None:
+    interval = compared.difference(_abstained)
     if interval is None or interval.low <= 0:
         return None
     return f"more questions had no answer: by {_format_interval(interval)}"
 
 
-def _latency(compared: _Compared, statistics: Statistics) -> str | None:
-    interval = compared.difference(statistics, _latency_of)
+def _latency(compared: _Compared) -> str | None:
+    interval = compared.difference(_latency_of)
     if interval is None or interval.low <= SLOWER_MAX * _level(compared.control):
         return None
     bounds = f"{interval.low:.1f} to {interval.high:.1f}"
     return f"recalls took longer: by {interval.value:.1f} ms ({bounds})"
 
 
-COMPARATIVE_CHECKS: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
+COMPARATIVE_CHECKS: Final[Mapping[str, Callable[[_Compared], str | None]]] = {
     "quality": _worse_marks,
     "order": _worse_order,
     "abstention": _abstention,
@@ -409,7 +402,7 @@ COMPARATIVE_CHECKS: Final[Mapping[str, Callable[[_Compared, Statistics], str | N
 """Checks that compare, given enough recalls."""
 
 
-def _promoted(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
+def _promoted(evidence: CanaryEvidence) -> CanaryDecision:
     """Decide whether a canary has shown that it is not worse."""
     missing = list(_missing(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
     marked = min(sum(one.is_marked for one in s) for s in (evidence.served, evidence.control))
@@ -420,20 +413,20 @@ def _promoted(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
     both = _Compared(
         served=evidence.served, control=evidence.control, confidence=1 - _FALSE_POSITIVE_RATE
     )
-    open_questions = list(_open_questions(both, statistics))
+    open_questions = list(_open_questions(both))
     if open_questions:
         return NoChange(reason=f"It may still be worse: {'; '.join(open_questions)}.")
     return Promote(reason=f"It is not worse, in {len(evidence.served)} recalls.")
 
 
-def _open_questions(both: _Compared, statistics: Statistics) -> Iterator[str]:
+def _open_questions(both: _Compared) -> Iterator[str]:
     for name, measure in (("marks", _marks), ("order", _order)):
-        interval = both.difference(statistics, measure)
+        interval = both.difference(measure)
         if interval is None:
             yield f"{name} in too few sessions"
         elif interval.low <= -MARGIN:
             yield f"{name} {_format_interval(interval)}"
-    slower = both.difference(statistics, _latency_of)
+    slower = both.difference(_latency_of)
     if slower is not None and slower.high > SLOWER_MAX * _level(both.control):
         yield f"time {slower.value:+.1f} ms (up to {slower.high:.1f})"
 
@@ -452,5 +445,5 @@ def _level(control: Sequence[RecallOutcome]) -> float:
     return fmean(one.total_ms for one in control)
 
 
-def _format_interval(interval: Interval) -> str:
+def _format_interval(interval: MeanDifference) -> str:
     return f"{interval.value:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"

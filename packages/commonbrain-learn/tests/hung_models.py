@@ -5,21 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+from commonbrain_learn.salience_model import LearnedSalience
+from commonbrain_learn.usefulness import FEATURES
+from ranking_helpers import Shop, Then, on_trial, with_models, with_salience
+
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.interface import Salience
-from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.model.model_card import ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.contracts.learning_contract import a_card
 from tests.flows.asking import stored
-from tests.flows.ranking import Shop, Then, on_trial, with_models
 
 
-def never(_: str) -> Salience:
+def never(_: str) -> LearnedSalience:
     """Load for good."""
     Event().wait()
     raise AssertionError("nobody sets it")
@@ -52,8 +52,7 @@ def main(path: Path) -> None:
         with services.store.begin(LOCAL_TENANT) as tx:
             role, state = ModelRole.SALIENCE, ModelState.ACTIVE
             tx.models.add(a_card(1, role=role, state=state, features=FEATURES))
-        saliences = SalienceModels(never, store=services.store, clock=services.clock)
-        writing = Brain(replace(services, saliences=saliences), brain.caller)
+        writing = with_salience(brain, never)
         [outcome] = writing.remember("Pots are round.", kind="event").items
         sys.stdout.write(f"{outcome.warnings}\n")
 

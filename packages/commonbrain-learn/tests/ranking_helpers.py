@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+from commonbrain_learn.rollout import Actor, is_in_canary, start_canary
+from commonbrain_learn.salience_model import LearnedSalience
+from commonbrain_learn.serving import SALIENCE_LIMITS, Reranker, Runner
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.interface import Reranker
-from commonbrain.learning.intervals import make_statistics
-from commonbrain.learning.monitor import CanaryMonitor
-from commonbrain.learning.rollout import Actor, start_canary
-from commonbrain.learning.serving import RerankerRegistry
+from commonbrain.embeddings.guarded_model import ModelLimits
 from commonbrain.model import ids
-from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, is_in_canary
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.testing.builders import FakeClock
+from commonbrain.trained_models import TrainedModels
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix
@@ -112,17 +112,51 @@ class Shop:
 def with_models(brain: Brain, shop: Shop) -> Brain:
     """The same brain in a process of its own, which finds its models in a shop."""
     services = brain.services
-    rerankers = RerankerRegistry(shop.load, clock=services.clock)
-    guards = CanaryMonitor(
-        services.store, clock=services.clock, statistics=make_statistics, moved=rerankers.forget
-    )
+
+    def make_runner() -> Runner:
+        return Runner(
+            services.store,
+            clock=services.clock,
+            load_reranker=shop.load,
+            load_salience=no_salience,
+            moved=trained.forget,
+        )
+
+    trained = TrainedModels(make_runner, store=services.store, clock=services.clock)
     journal = WriteBehindQueue(
-        services.store, services.screen, clock=services.clock, on_written=guards.on_traces_written
+        services.store, services.screen, clock=services.clock, on_written=trained.on_traces_written
     )
     # It writes when a test says so, and by no thread of its own.
     journal.close()
-    mine = replace(services, rerankers=rerankers, guards=lambda: guards, journal=journal)
-    return Brain(mine, brain.caller)
+    return Brain(replace(services, trained=trained, journal=journal), brain.caller)
+
+
+def no_salience(digest: str) -> NoReturn:
+    """Load no model of salience."""
+    raise KeyError(digest)
+
+
+def with_salience(
+    brain: Brain,
+    load: Callable[[str], LearnedSalience],
+    *,
+    limits: ModelLimits = SALIENCE_LIMITS,
+) -> Brain:
+    """The same brain in a process of its own, which loads models of salience so."""
+    services = brain.services
+
+    def make_runner() -> Runner:
+        return Runner(
+            services.store,
+            clock=services.clock,
+            load_reranker=Shop().load,
+            load_salience=load,
+            moved=trained.forget,
+            salience_limits=limits,
+        )
+
+    trained = TrainedModels(make_runner, store=services.store, clock=services.clock)
+    return Brain(replace(services, trained=trained), brain.caller)
 
 
 def on_trial(
@@ -138,7 +172,7 @@ def on_trial(
     with brain.services.store.begin(brain.caller.tenant) as tx:
         by = Actor(at=brain.services.clock.now(), agent="ann", reason="a trial")
         [card] = start_canary(tx, card, percent=percent, allow=allow, by=by)
-    brain.services.rerankers.forget(brain.caller.tenant)
+    brain.services.trained.forget(brain.caller.tenant)
     return card
 
 

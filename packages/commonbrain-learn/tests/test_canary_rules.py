@@ -3,20 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from commonbrain_learn.rollout import bucket_of, is_in_canary, serving_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.model_card import (
-    ModelCard,
-    ModelRole,
-    ModelState,
-    bucket_of,
-    is_in_canary,
-    serving_of,
-)
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
-
-pytestmark = pytest.mark.part("learn")
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MODELS = st.integers(1, 2**63 - 1)

@@ -13,27 +13,25 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.learning.outcomes import Figures, figures_of, outcome_of, riskier
-from commonbrain.learning.rollout import (
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.model_card import RERANKER, ModelCard, ModelRole, ModelState, model_name
+from commonbrain.model.query import Trace
+from commonbrain.model.scope import NO_POLICY
+from commonbrain.storage.interface import EntryFilter
+from commonbrain_learn.outcomes import Figures, figures_of, outcome_of, riskier
+from commonbrain_learn.rollout import (
+    PERCENT_DEFAULT,
     RISKS_MAX,
     WINDOW,
     Actor,
     CanaryDecision,
-    Evidence,
-    Interval,
+    CanaryEvidence,
     Promote,
     RollBack,
-    Statistics,
     judge_canary,
-    model_name,
     promote,
     roll_back,
 )
-from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.model_card import PERCENT_DEFAULT, RERANKER, ModelCard, ModelRole, ModelState
-from commonbrain.model.query import Trace
-from commonbrain.model.scope import NO_POLICY
-from commonbrain.storage.interface import EntryFilter
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction
@@ -63,6 +61,18 @@ class ModelEvaluation:
     verdict: CanaryDecision
 
 
+def evaluate(tx: Transaction, card: ModelCard) -> ModelEvaluation:
+    """Evaluate a model without changing its state."""
+    evidence = load_evidence(tx, card)
+    return ModelEvaluation(
+        card=card,
+        served=figures_of(evidence.served),
+        control=figures_of(evidence.control),
+        riskier=sum(one > 0 for one in evidence.risks),
+        verdict=judge_canary(evidence),
+    )
+
+
 class CanaryMonitor:
     """Evaluates the models of every tenant; safe in several threads and processes."""
 
@@ -71,16 +81,11 @@ class CanaryMonitor:
         store: Store,
         *,
         clock: Clock,
-        statistics: Callable[[], Statistics],
         moved: Callable[[str], None],
     ) -> None:
-        """Create a monitor.
-
-        `statistics` loads when figures are compared, `moved` runs after a transition.
-        """
+        """Create a monitor; `moved` runs after a transition."""
         self._store = store
         self._clock = clock
-        self._statistics = statistics
         self._moved = moved
         self._checked_ms: dict[tuple[str, int], float] = {}
 
@@ -93,7 +98,7 @@ class CanaryMonitor:
         try:
             with self._store.snapshot(tenant) as tx:
                 judged = [
-                    self.judged(tx, card)
+                    evaluate(tx, card)
                     for card in tx.models.serving(ModelRole.RERANKER)
                     if card.id in rerankers and self._is_due(tenant, card, failing=failing)
                 ]
@@ -102,17 +107,6 @@ class CanaryMonitor:
                 self._apply(tenant, one, may_promote=policy.is_promotion_automatic)
         except CommonbrainError as error:
             _LOG.warning("The models of %s could not be judged: %s", tenant, error.message)
-
-    def judged(self, tx: Transaction, card: ModelCard) -> ModelEvaluation:
-        """Evaluate a model without changing its state."""
-        evidence = load_evidence(tx, card)
-        return ModelEvaluation(
-            card=card,
-            served=figures_of(evidence.served),
-            control=figures_of(evidence.control),
-            riskier=sum(one > 0 for one in evidence.risks),
-            verdict=judge_canary(evidence, _LazyStatistics(self._statistics)),
-        )
 
     def _is_due(self, tenant: str, card: ModelCard, *, failing: set[int | None]) -> bool:
         now_ms, key = self._clock.elapsed_ms(), (tenant, card.id)
@@ -146,28 +140,13 @@ class CanaryMonitor:
             _LOG.warning("%s of %s is %s: %s", model_name(card), tenant, card.state, card.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class _LazyStatistics:
-    """Loads the statistics library on first use: most checks end before."""
-
-    make: Callable[[], Statistics]
-
-    def difference(
-        self, ones: Sequence[float], others: Sequence[float], *, confidence: float
-    ) -> Interval:
-        return self.make().difference(ones, others, confidence=confidence)
-
-    def sign_test(self, more: int, fewer: int) -> float:
-        return self.make().sign_test(more, fewer)
-
-
-def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
+def load_evidence(tx: Transaction, card: ModelCard) -> CanaryEvidence:
     """Read the latest recalls by which a model is evaluated."""
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
     served = tx.recall_log.latest(mine, limit=WINDOW, is_brief=True)
     since = served[-1].asked_at if served else card.moved_at
     control = tx.recall_log.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
-    return Evidence(
+    return CanaryEvidence(
         served=[outcome_of(entry) for entry in served],
         control=[outcome_of(entry) for entry in control],
         risks=[riskier(entry) for entry in tx.recall_log.latest(mine, limit=RISKS_MAX)],

@@ -7,6 +7,7 @@ others. An artifact is JSON with LightGBM's text format: loading it never execut
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 import lightgbm
@@ -14,16 +15,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.extras import load_extra
-from commonbrain.learning.interface import FittedSalience, Salience
-from commonbrain.learning.intervals import bootstrap_interval
-from commonbrain.learning.usefulness import FEATURES, Sample, SampleSplit
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
+from commonbrain_learn.intervals import bootstrap_interval, load_stats
+from commonbrain_learn.usefulness import FEATURES, SampleSplit, SettledMemory
 
 _BOOSTING: Final[Any] = lightgbm
-_STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
-"""Neither library has type annotations."""
+"""It has no type annotations."""
 _TREES_MAX: Final = 150
 _FOLDS: Final = 3
 _FIXED: Final[Mapping[str, Any]] = {
@@ -50,6 +48,17 @@ _Measure = Callable[[Any, Any], float]
 """How well scores predict uses."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedSalience:
+    """A salience model as bytes, its metrics and a description of its training."""
+
+    artifact: bytes
+    is_better: bool
+    """Whether it ranks held-out memories better than the rule, beyond noise."""
+    told: Mapping[str, object]
+    """Plain JSON values."""
+
+
 class _Envelope(BaseModel):
     """Contents of an artifact."""
 
@@ -68,21 +77,15 @@ class _Envelope(BaseModel):
 
 
 class LearnedSalience:
-    """Trees, and the quantile mapping of their prediction."""
+    """Trees, and the quantile mapping of their prediction; thread-safe."""
 
     def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
         self._envelope = envelope
         self._booster: Any = booster
-
-    @property
-    def features(self) -> tuple[str, ...]:
+        self.features = envelope.features
         """The columns of `rows`."""
-        return self._envelope.features
-
-    @property
-    def authors(self) -> Mapping[str, float]:
+        self.authors: Mapping[str, float] = envelope.authors
         """Usefulness of earlier memories by author."""
-        return self._envelope.authors
 
     def scores(self, rows: Matrix) -> Matrix:
         """Score memories on the scale of the rule."""
@@ -95,69 +98,67 @@ class LearnedSalience:
         return self._booster.predict(rows, num_threads=1)
 
 
-class SalienceBoosting:
-    """Trains and loads salience models."""
+def fit_salience(
+    parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
+) -> FittedSalience:
+    """Train on one part, with the number of trees chosen by its folds; evaluate on the other.
 
-    def fit(
-        self, parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
-    ) -> FittedSalience:
-        """Train on one part, with the number of trees chosen by its folds.
+    The same samples, seed and tenant give the same bytes, and two tenants never get the same.
+    """
+    rows, useful = _rows(parts.learnt), _useful(parts.learnt)
+    parameters = {**_FIXED, "seed": seed}
+    trees = _trees(parts.learnt, parameters=parameters)
+    booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
+    likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
+    envelope = _Envelope(
+        tenant=tenant,
+        features=FEATURES,
+        authors=dict(authors),
+        likely=likely,
+        salience=saliences,
+        booster=booster.model_to_string(),
+    )
+    artifact = json.dumps(
+        envelope.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")
+    ).encode()
+    judged = _judged(LearnedSalience(envelope, booster), parts.held, seed=seed)
+    gains = booster.feature_importance("gain")
+    whole = float(gains.sum()) or 1.0
+    shares = {name: round(float(g) / whole, 4) for name, g in zip(FEATURES, gains, strict=True)}
+    return FittedSalience(
+        artifact=artifact,
+        is_better=judged["auc"]["low"] > 0,
+        told={
+            "library": f"lightgbm {lightgbm.__version__}",
+            "seed": seed,
+            "trees": trees,
+            "metrics": judged,
+            "importances": dict(
+                sorted(((n, s) for n, s in shares.items() if s), key=lambda one: -one[1])
+            ),
+        },
+    )
 
-        Evaluate on the other.
-        """
-        rows, useful = _rows(parts.learnt), _useful(parts.learnt)
-        parameters = {**_FIXED, "seed": seed}
-        trees = _trees(parts.learnt, parameters=parameters)
-        booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
-        likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
-        envelope = _Envelope(
-            tenant=tenant,
-            features=FEATURES,
-            authors=dict(authors),
-            likely=likely,
-            salience=saliences,
-            booster=booster.model_to_string(),
-        )
-        artifact = json.dumps(
-            envelope.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")
-        ).encode()
-        judged = _judged(LearnedSalience(envelope, booster), parts.held, seed=seed)
-        gains = booster.feature_importance("gain")
-        whole = float(gains.sum()) or 1.0
-        shares = {name: round(float(g) / whole, 4) for name, g in zip(FEATURES, gains, strict=True)}
-        return FittedSalience(
-            artifact=artifact,
-            is_better=judged["auc"]["low"] > 0,
-            told={
-                "library": f"lightgbm {lightgbm.__version__}",
-                "seed": seed,
-                "trees": trees,
-                "metrics": judged,
-                "importances": dict(
-                    sorted(((n, s) for n, s in shares.items() if s), key=lambda one: -one[1])
-                ),
-            },
-        )
 
-    def load(self, artifact: bytes) -> Salience:
-        """Load a model and check its features.
+def load_salience(artifact: bytes) -> LearnedSalience:
+    """Load a model and check its features; it never executes code.
 
-        Raises:
-            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
+    Raises:
+        StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
 
-        """
-        if len(artifact) > SALIENCE_BYTES_MAX:
-            raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
-        try:
-            envelope = _Envelope.model_validate_json(artifact)
-            booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
-        except (ValidationError, lightgbm.basic.LightGBMError) as error:
-            raise _corrupt("It is no model of salience of this format.") from error
-        if not tuple(booster.feature_name()) == envelope.features == FEATURES:
-            raise _corrupt("It asks for other features than there are.")
-        if not 1 < len(envelope.likely) == len(envelope.salience):
-            raise _corrupt("Its scale has no two ends.")
-        return LearnedSalience(envelope, booster)
+    """
+    if len(artifact) > SALIENCE_BYTES_MAX:
+        raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
+    try:
+        envelope = _Envelope.model_validate_json(artifact)
+        booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
+    except (ValidationError, lightgbm.basic.LightGBMError) as error:
+        raise _corrupt("It is no model of salience of this format.") from error
+    if not tuple(booster.feature_name()) == envelope.features == FEATURES:
+        raise _corrupt("It asks for other features than there are.")
+    if not 1 < len(envelope.likely) == len(envelope.salience):
+        raise _corrupt("Its scale has no two ends.")
+    return LearnedSalience(envelope, booster)
 
 
 def _interpolated(at: Any, points: Sequence[float], *, values: Sequence[float]) -> Any:  # noqa: ANN401 arrays
@@ -172,11 +173,11 @@ def _corrupt(why: str) -> StoreCorruptError:
     )
 
 
-def _rows(samples: Sequence[Sample]) -> Any:  # noqa: ANN401 an array
+def _rows(samples: Sequence[SettledMemory]) -> Any:  # noqa: ANN401 an array
     return np.array([[one.features[name] for name in FEATURES] for one in samples])
 
 
-def _useful(samples: Sequence[Sample]) -> Any:  # noqa: ANN401 an array
+def _useful(samples: Sequence[SettledMemory]) -> Any:  # noqa: ANN401 an array
     return np.array([one.is_useful for one in samples], dtype=np.float64)
 
 
@@ -184,7 +185,7 @@ def _data(rows: Any, useful: Any) -> lightgbm.Dataset:  # noqa: ANN401 arrays
     return lightgbm.Dataset(rows, useful, feature_name=list(FEATURES), free_raw_data=False)
 
 
-def _trees(samples: Sequence[Sample], *, parameters: Mapping[str, Any]) -> int:
+def _trees(samples: Sequence[SettledMemory], *, parameters: Mapping[str, Any]) -> int:
     """Choose the number of trees by cross-validation over consecutive sessions."""
     groups = {one.group: None for one in samples}
     fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
@@ -212,7 +213,7 @@ def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float,
 
 
 def _judged(
-    model: LearnedSalience, held: Sequence[Sample], *, seed: int
+    model: LearnedSalience, held: Sequence[SettledMemory], *, seed: int
 ) -> Mapping[str, Mapping[str, float]]:
     """Compare a model with the rule: how well each predicts use, and the interval of the gain."""
     rows, uses = _rows(held), np.array([one.use for one in held])
@@ -238,7 +239,7 @@ def _auc(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
     useful, useless = scores[uses > 0], scores[uses == 0]
     if not len(useful) or not len(useless):
         return 0.5
-    above: Any = _STATS.mannwhitneyu(useful, useless, method="asymptotic").statistic
+    above: Any = load_stats().mannwhitneyu(useful, useless, method="asymptotic").statistic
     return float(above / (len(useful) * len(useless)))
 
 
@@ -246,7 +247,7 @@ def _spearman(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
     """Return Spearman's rank correlation, -1..1; 0 if undefined."""
     if np.ptp(scores) == 0 or np.ptp(uses) == 0:
         return 0.0
-    return float(_STATS.spearmanr(scores, uses).statistic)
+    return float(load_stats().spearmanr(scores, uses).statistic)
 
 
 def _interval(

@@ -9,17 +9,14 @@ from typing import Final
 
 import numpy as np
 import pytest
+from commonbrain_learn.boosting import Fitted, compare_orders, fit_reranker, load_reranker
+from commonbrain_learn.outcomes import ShownMemory, TrainingExample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.boosting import BoostingTrainer
-from commonbrain.learning.interface import Fitted
-from commonbrain.learning.outcomes import Shown, TrainingExample
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import MODEL_BYTES_MAX
 from commonbrain.testing.builders import NOON
-
-pytestmark = pytest.mark.part("learn")
 
 BASE: Final = {"fused": 1.0, "trust": 0.05}
 UNIT: Final = st.floats(0, 1, width=32)
@@ -34,7 +31,7 @@ def lessons(count: int = 48, *, seed: int = 1) -> list[TrainingExample]:
             asked_at=NOON + number * timedelta(minutes=1),
             group=f"s{number // 2}",
             shown=tuple(
-                Shown(
+                ShownMemory(
                     memory_id=place,
                     features={
                         "fused": random_source.random(),
@@ -52,11 +49,11 @@ def lessons(count: int = 48, *, seed: int = 1) -> list[TrainingExample]:
 
 @cache
 def fitted() -> Fitted:
-    return BoostingTrainer().fit(lessons(), base=BASE, seed=0, tenant="tea")
+    return fit_reranker(lessons(), base=BASE, seed=0, tenant="tea")
 
 
 def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
-    model = BoostingTrainer().load(fitted().artifact)
+    model = load_reranker(fitted().artifact)
     rows = [[one.get(name, 0.0) for name in model.features] for one in features]
     return model.scores(np.array(rows, dtype=np.float32)).tolist()
 
@@ -65,11 +62,8 @@ def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
 def test_trained_model_ranks_helpful_memories_first_and_is_deterministic() -> None:
     first, second = scored([{"fused": 0.6, "replies": 1.0}, {"fused": 0.8}])
     assert first > second
-    assert (
-        BoostingTrainer().fit(lessons(), base=BASE, seed=0, tenant="tea").artifact
-        == fitted().artifact
-    )
-    other = BoostingTrainer().fit(lessons(), base=BASE, seed=0, tenant="coffee")
+    assert fit_reranker(lessons(), base=BASE, seed=0, tenant="tea").artifact == fitted().artifact
+    other = fit_reranker(lessons(), base=BASE, seed=0, tenant="coffee")
     assert other.artifact != fitted().artifact
     assert fitted().told["importances"] == {"replies": 1.0}
 
@@ -103,7 +97,7 @@ def test_invalid_model_artifact_is_refused(subtests: pytest.Subtests) -> None:
     ]:
         with subtests.test(content=content):
             with pytest.raises(StoreCorruptError) as caught:
-                BoostingTrainer().load(content)
+                load_reranker(content)
             assert caught.value.code == "model_corrupt"
 
 
@@ -111,16 +105,16 @@ def test_two_rankings_are_compared_by_used_memories_per_session() -> None:
     taught = lessons(8)
     worst = [np.array([-float(one.grade) for one in of.shown]) for of in taught]
     best = [np.array([float(one.grade) for one in of.shown]) for of in taught]
-    margins = BoostingTrainer().judge(taught, before=worst, after=best, seed=0)
+    margins = compare_orders(taught, before=worst, after=best, seed=0)
     assert (margins["MRR"].before, margins["MRR"].after) == (round(1 / 6, 5), 1.0)
     assert (margins["R@5"].before, margins["R@5"].after) == (0.0, 1.0)
     assert margins["nDCG@10"].low == margins["nDCG@10"].high > 0.6
-    same = BoostingTrainer().judge(taught, before=best, after=best, seed=0)
+    same = compare_orders(taught, before=best, after=best, seed=0)
     assert (same["nDCG@10"].low, same["nDCG@10"].high) == (0.0, 0.0)
 
 
 def test_comparison_of_a_single_session_has_the_widest_interval() -> None:
     taught = lessons(2)
     grades = [np.array([float(one.grade) for one in of.shown]) for of in taught]
-    margin = BoostingTrainer().judge(taught, before=grades, after=grades, seed=0)["nDCG@10"]
+    margin = compare_orders(taught, before=grades, after=grades, seed=0)["nDCG@10"]
     assert (margin.low, margin.high) == (-1.0, 1.0)

@@ -1,1 +1,0 @@
-"""Learned models: training data, serving, monitoring and rollout."""

@@ -1,0 +1,53 @@
+"""What packages add to the page: screens, forms and cards of the health screen."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+from jinja2 import Environment
+
+from commonbrain.client import Brain
+from commonbrain.extras import load_rows
+from commonbrain.web.outcomes import Done, Outcome
+from commonbrain.web.rendering import make_environment
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagePart:
+    """What a package adds for one of its operations: a row of `commonbrain.page`."""
+
+    operation: str
+    """The operation that forms of the page may run."""
+    package: str
+    """The package whose folder `templates` has those of its screens."""
+    screens: tuple[Screen, ...]
+    describe_outcome: Callable[[Done[Any, Any]], Outcome]
+    """Says what the operation did."""
+    undo_fields: Callable[[Brain, Any], Mapping[str, str] | None]
+    """Makes the fields that restore what a request would change; None if nothing can."""
+    load_card: Callable[[Visit], object] | None = None
+    """Makes what an admin sees of it on the health screen."""
+
+    @property
+    def card_template(self) -> str:
+        """The file of the template of its card."""
+        return f"{self.operation}_card.html"
+
+
+@cache
+def page_parts() -> tuple[PagePart, ...]:
+    """Load the parts of installed packages."""
+    return tuple(cast("Mapping[str, PagePart]", load_rows("page")).values())
+
+
+def find_part(operation: str) -> PagePart | None:
+    """Return the part of an operation; None if the core itself shows it, or its package is gone."""
+    return next((part for part in page_parts() if part.operation == operation), None)
+
+
+def page_environment() -> Environment:
+    """Return the environment of the templates of the core and of all parts."""
+    return make_environment(tuple(dict.fromkeys(part.package for part in page_parts())))
