@@ -75,7 +75,7 @@ def _render(reply: TraceResult) -> str:
 
 
 def _lines(reply: TraceResult) -> Iterator[str]:
-    yield inert_line(f"{reply.op} of {reply.asked}")
+    yield inert_line(f"{reply.op}: {reply.asked}")
     yield from (f"{'  ' * one.depth}{render_step(one)}" for one in reply.steps)
     yield from render_summary(reply)
 
