@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,12 @@ def test_person_reads_the_notice_above_the_nearest_items(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == UNSURE
     assert any("pier 4" in line for line in lines)
+
+
+def test_lines_for_a_file_are_neither_cut_nor_wrapped(nearest: RecallResult) -> None:
+    written = StringIO()
+    long = replace(nearest, items=(replace(nearest.items[0], body="long " * 40),))
+
+    print_reply(RECALL, long, console=Console(file=written, width=40))
+
+    assert "long " * 39 in written.getvalue()

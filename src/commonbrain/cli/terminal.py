@@ -41,7 +41,7 @@ class _Highlighter(RegexHighlighter):
     highlights = (
         r"(?m)^(?P<good>stored|done|sent|sound|left|proposed)\b",
         r"(?m)^(?P<same>exists|unchanged)\b",
-        r"(?m)^(?P<doubt>duplicate|quarantined|look|conflict|proposal)\b",
+        r"(?m)^(?P<doubt>duplicate|quarantined|look|conflict|contradicts|changes|proposal)\b",
         r"(?m)^(?P<bad>rejected|refused|UNSOUND|BLOCKERS|URGENT)\b",
         r"(?m)^(?P<head>[A-Z][A-Z, ]{3,}\b.*)$",
         r"(?m)^(?P<note>(?:No|Nothing|These|Skipped|Degraded|changed|gap|limit)\b.*)$",
@@ -57,9 +57,9 @@ def print_reply(operation: Operation[Any, Any], reply: Any, *, console: Console)
     """Print the text of a reply, as every transport gives it, with colours."""
     written = operation.render_text(reply).splitlines()
     lines = (_CALL.sub("  brain ", line) for line in written if line not in _FOR_AGENTS)
-    text = Text("\n".join(lines), overflow="fold")
+    # A file or a pipe gets the lines as they are, of any length.
+    text = Text("\n".join(lines), overflow="fold" if console.is_terminal else "ignore")
     with console.use_theme(Theme({f"reply.{name}": style for name, style in _STYLES.items()})):
-        # A file or a pipe gets the lines as they are.
         console.print(Sanitized(_Highlighter()(text)), soft_wrap=not console.is_terminal)
 
 

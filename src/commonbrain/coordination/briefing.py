@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from commonbrain.model.briefing_limits import BriefingLimits
+from commonbrain.model.escaping import pluralize
 from commonbrain.model.kinds import Severity
 from commonbrain.model.recall_result import BINDING
 from commonbrain.text.tokens import estimate
@@ -177,7 +178,8 @@ def tail_lines(briefing: Briefing) -> Iterator[str]:
     where = f", project {briefing.project}" if briefing.project else ""
     yield f"Session {briefing.session or 'unknown'}{where}."
     if briefing.writes_blocked:
-        yield f"Writes wait for {briefing.action_items_pending:,} action items."
+        some = pluralize(briefing.action_items_pending, "action item", many="action items")
+        yield f"Writes wait for {some}."
     yield briefing.loaded
 
 

@@ -116,8 +116,11 @@ def _render_fields(reply: MemoryView) -> Iterator[str]:
 def _shown(value: object) -> str:
     if isinstance(value, datetime):
         return show_instant(value)
-    if isinstance(value, tuple):
-        return ", ".join(map(str, cast("tuple[object, ...]", value)))
+    if isinstance(value, Mapping):
+        parts = cast("Mapping[str, object]", value).items()
+        return "; ".join(f"{name} {_shown(part)}" for name, part in parts if part)
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, cast("Sequence[object]", value)))
     return str(value)
 
 

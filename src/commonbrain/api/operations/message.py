@@ -299,7 +299,7 @@ def _render_sent(sent: SendResult) -> Iterator[str]:
     task = f" task {sent.task}" if sent.task else ""
     yield f"sent {sent.id} to {_names(sent.to)} in {sent.thread}{task}"
     for part in sent.derived:
-        yield f"{part.status} {part.id or ''} {inert_line(part.headline or part.reason or '')}"
+        yield f"{part.status} {part.id or ''}: {inert_line(part.headline or part.reason or '')}"
     yield from map(inert_line, (*sent.shared, *sent.warnings))
     if sent.embedding_pending:
         yield "Found by its words only until it is embedded."
@@ -329,7 +329,7 @@ def _render_thread(one: ThreadSummary) -> str:
     participants = ", ".join(map(_inline, one.participants))
     tags = f" | {' '.join(f'#{_inline(tag)}' for tag in one.tags)}" if one.tags else ""
     return (
-        f"{one.id} | {one.status} | by {_inline(one.by)} | {unread}{one.messages} | "
+        f"{one.id} | {one.status} | by {_inline(one.by)} | {unread}{one.messages} messages | "
         f"{show_instant(one.last_at)} | {participants}{tags}\n> {_inline(one.subject)}"
     )
 
