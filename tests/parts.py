@@ -79,14 +79,12 @@ FOLDERS: Final[Mapping[str, str]] = {
     "benchmarks": "evals",
     "browser": "browser",
     "clients": "clients",
-    "deploy": "server",
     "distributed": "distributed",
     "evals": "evals",
     "frameworks": "adapters",
     "importers": "import",
     "models": "models",
     "packages": "packages",
-    "server": "server",
 }
 """Folders of which every test belongs to one part or has a command of its own."""
 SERVERS: Final[Mapping[str, str]] = {"standby": "distributed", "postgres": "server"}

@@ -94,7 +94,7 @@ POSTGRES = (
     *("asyncpg", "psycopg", "pgvector"),
 )
 NETWORK = (
-    *("commonbrain.http", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
+    *("commonbrain_server", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
     *("mcp", "starlette", "uvicorn", "httpx2"),
 )
 OTHERS = (
@@ -207,7 +207,7 @@ def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
     assert operations == ["commonbrain.api.operations"]
     assert among(listing, ["commonbrain.api.operations.recall"])
     assert among(listing, ["commonbrain.api.operations.tenant"]) == []
-    assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain.http")) == []
+    assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain_server")) == []
 
 
 @pytest.mark.requirement("PF-14")

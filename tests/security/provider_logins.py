@@ -7,13 +7,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
+from commonbrain_server.http.app import add_page, make_app
+from commonbrain_server.http.authentication import ProtectedResource
 from fastapi import FastAPI
 from pydantic import SecretStr
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings, Settings
-from commonbrain.http.app import add_page, make_app
-from commonbrain.http.authentication import ProtectedResource
 from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
 from commonbrain.testing.builders import an_access
 from commonbrain.web.page_settings import LOOPBACK

@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from commonbrain_server.http.app import add_page, make_app
+from commonbrain_server.http.authentication import ProtectedResource
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.http.app import add_page, make_app
-from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
 from commonbrain.model.scope import Role
 from commonbrain.runtime.authentication import make_local_access, make_page_sessions

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from commonbrain_server.http.server import prepare
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.http.server import prepare
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
 from commonbrain.testing.builders import an_access

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from commonbrain_server.http.app import make_app
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import TextContent
@@ -21,7 +22,6 @@ from starlette.testclient import TestClient
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import Profile, Transport
 from commonbrain.client import Brain
-from commonbrain.http.app import make_app
 from commonbrain.mcp.server import build_server
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Role
