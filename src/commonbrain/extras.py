@@ -7,6 +7,7 @@ before something is asked for that the core itself does not have.
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from commonbrain.model.errors import InvalidInputError
@@ -45,6 +46,11 @@ def load_rows(table: str) -> Mapping[str, object]:
 
     points = entry_points(group=f"commonbrain.{table}")
     return {point.name: point.load() for point in sorted(points, key=lambda point: point.name)}
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package such as `commonbrain_learn` is installed; imports nothing."""
+    return find_spec(package) is not None
 
 
 def extra_missing(library: str, *, extra: str) -> InvalidInputError:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
 from commonbrain.mcp.server import build_server, tools_of
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 
 TOOLS = tools_of(Profile.CORE)
@@ -47,6 +49,16 @@ def test_table_lists_the_commands_and_the_tool_of_each_operation() -> None:
     files = {path.stem for path in Path(operations.__file__).parent.glob("*.py")}
     # The operation train serves one route of the compatible API only.
     assert files - {"__init__", "train"} == {row.name for row in OPERATIONS}
+
+
+def test_operation_of_a_package_that_is_not_installed_says_what_to_install() -> None:
+    row = replace(OPERATIONS[0], extra="nothing")
+
+    assert not row.is_installed
+    with pytest.raises(InvalidInputError) as missing:
+        row.load()
+    assert missing.value.code == "extra_missing"
+    assert "pip install 'commonbrain[nothing]'" in missing.value.hint
 
 
 def test_every_operation_states_its_purpose_in_at_most_200_characters() -> None:

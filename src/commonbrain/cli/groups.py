@@ -240,18 +240,25 @@ class CommandGroup(TyperGroup):
 def find_operation_command(
     words: Sequence[str],
 ) -> tuple[Operation[Any, Any], Any, Sequence[str]] | None:
-    """Find the operation and the command that words begin with, and return the other words."""
+    """Find the operation and the command that words begin with, and return the other words.
+
+    None as well if the operation's package is not installed.
+    """
     for length in (2, 1):
         group, _, name = " ".join(words[:length]).rpartition(" ")
         row = operation_commands(group).get(name)
-        if row is not None:
+        if row is not None and row.is_installed:
             return row.load(), _command_of(row, f"{group} {name}".strip()), words[length:]
     return None
 
 
 @cache
 def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
-    operation = row.load()
+    """Build the command of an operation; without its package, one that says what to install."""
+    try:
+        operation = row.load()
+    except InvalidInputError as missing:
+        return get_command(_refusing(missing))
     subcommand = next((one for one in operation.commands if one.name == path), None)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(path.rpartition(" ")[2])(build_command(operation, subcommand))
@@ -315,8 +322,11 @@ def _packaged(command: str) -> typer.Typer:
     """Load a command of another package; without it, one that says what to install."""
     try:
         return cast("typer.Typer", load_row("cli", command, extra=PACKAGED[command]))
-    except InvalidInputError as error:
-        missing = error
+    except InvalidInputError as missing:
+        return _refusing(missing)
+
+
+def _refusing(missing: InvalidInputError) -> typer.Typer:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
     @app.command(

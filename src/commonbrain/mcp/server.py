@@ -82,9 +82,9 @@ _ALWAYS_LISTED: Final = frozenset({"boot", "remember", "recall"})
 
 @cache
 def tools_of(profile: Profile) -> Mapping[str, Operation[Any, Any]]:
-    """Import the tools of a profile; by name, in the order of the table."""
+    """Import the installed tools of a profile; by name, in the order of the table."""
     rows = (row for row in OPERATIONS if row.tool is not None and profile.includes(row.tool))
-    return {row.name: row.load() for row in rows}
+    return {row.name: row.load() for row in rows if row.is_installed}
 
 
 Message = ServerRequestContext[Any]

@@ -3,19 +3,23 @@
 To add an operation, add a file with its `Operation` and a row to `OPERATIONS`. A row is all that
 the command line needs to list its commands, and MCP to choose its tools; the file is imported when
 the operation is used.
+
+An operation of another package has a row here too, with the extra that installs it, and its
+package gives its `Operation` under `commonbrain.operations`.
 """
 
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from commonbrain.api.operation import Command, Operation, Profile, Transport
+from commonbrain.extras import is_installed, load_row
 from commonbrain.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRow:
-    """One operation of the table; its file in this folder has its name."""
+    """One operation of the table; its file in this folder, or its entry point, has its name."""
 
     name: str
     summary: str
@@ -24,18 +28,36 @@ class OperationRow:
     """Its commands on the command line; one of two words belongs to the group of the first."""
     tool: Profile | None = Profile.CORE
     """The smallest profile of MCP tools that includes it; None if it is no tool."""
+    extra: str | None = None
+    """The extra that installs its package, `commonbrain_{extra}`, if it is not of the core."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it can be loaded."""
+        return self.extra is None or is_installed(f"commonbrain_{self.extra}")
 
     def load(self) -> Operation[Any, Any]:
-        """Import the file of the operation."""
+        """Import the operation.
+
+        Raises:
+            InvalidInputError: `extra_missing`.
+
+        """
+        if self.extra is not None:
+            return cast("Operation[Any, Any]", load_row("operations", self.name, extra=self.extra))
         module = import_module(f"{__name__}.{self.name}")
         operation: Operation[Any, Any] = getattr(module, self.name.upper())
         return operation
 
 
 def _row(
-    name: str, summary: str, *commands: str, tool: Profile | None = Profile.CORE
+    name: str,
+    summary: str,
+    *commands: str,
+    tool: Profile | None = Profile.CORE,
+    extra: str | None = None,
 ) -> OperationRow:
-    return OperationRow(name=name, summary=summary, commands=commands, tool=tool)
+    return OperationRow(name=name, summary=summary, commands=commands, tool=tool, extra=extra)
 
 
 def _grouped(group: str, *names: str) -> tuple[str, ...]:
@@ -109,14 +131,19 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
 
 
 def load_operation(name: str) -> Operation[Any, Any]:
-    """Import one operation."""
+    """Import one operation.
+
+    Raises:
+        InvalidInputError: `extra_missing`: its package is not installed.
+
+    """
     return next(row for row in OPERATIONS if row.name == name).load()
 
 
 @cache
 def load_operations() -> tuple[Operation[Any, Any], ...]:
-    """Import every operation, in the order of the table."""
-    return tuple(row.load() for row in OPERATIONS)
+    """Import every operation that is installed, in the order of the table."""
+    return tuple(row.load() for row in OPERATIONS if row.is_installed)
 
 
 __all__ = [
