@@ -100,7 +100,7 @@ NETWORK = (
 OTHERS = (
     *("commonbrain_evals", "commonbrain.transfer", "commonbrain.jobs", "commonbrain.causality"),
     *("commonbrain.hooks", "commonbrain.integrations", "commonbrain.consolidation"),
-    *("commonbrain.coordination.sessions", "commonbrain.security.authentication"),
+    *("commonbrain.coordination.sessions", "commonbrain_server.security.authentication"),
     *("alembic", "rich.progress"),
     # They take longer to load than what a command would use of them.
     *("pydantic_settings", "dotenv", "tenacity"),

@@ -34,12 +34,9 @@ if TYPE_CHECKING:
     from commonbrain.observability.tool_events import EarlyEvents
     from commonbrain.retrieval.cross_encoding import CrossEncoding
     from commonbrain.retrieval.write_behind import WriteBehindQueue
-    from commonbrain.security.denials import AccessDenials
-    from commonbrain.security.policies import TenantPolicies
-    from commonbrain.security.quotas import Quotas
+    from commonbrain.security.guard import Guard
     from commonbrain.security.secrets import SecretScanner
     from commonbrain.storage.blobs import Blobs, UploadStore
-    from commonbrain.storage.interface import PasswordHasher
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
     from commonbrain.transfer.importer import Importer
@@ -112,15 +109,10 @@ class Services:
     """The readers of foreign formats by name; imported on demand."""
     screen: SecretScanner
     processes: Processes
-    policies: TenantPolicies
-    quotas: Quotas
-    refusals: AccessDenials
     rerankers: RerankerRegistry
     """The models that rank candidates."""
     guards: Callable[[], CanaryMonitor]
     """Monitors canaries and rolls them back; created on demand."""
-    password_hasher: Callable[[], PasswordHasher]
-    """Created on demand, because local use does not need the library."""
     trainer: Callable[[], Trainer]
     """Created on demand, because training needs heavy libraries."""
     blobs: Callable[[], Blobs]
@@ -135,6 +127,8 @@ class Services:
     """The limits of files that clients send."""
     queue: Queue
     """Notifies workers of jobs; the rows in the store are authoritative."""
+    guard: Guard | None = None
+    """Limits and audits callers, on a server; None for the store of one person."""
     embedders: Callable[[str], Embedder] | None = None
     """Creates the embedder of a space by name, if the store can be moved to another."""
     cross_encoding: CrossEncoding | None = None
@@ -202,13 +196,15 @@ class Services:
         return QueuedEmbedder(embedder=self.embedder, queue=self.embedding_queue, lane=lane)
 
     def parameters_for(self, caller: Caller) -> Parameters:
-        """Return the parameters in force for a caller: the settings, and the tenant's policy.
+        """Return the parameters in force: the settings, on a server with the tenant's policy.
 
         Raises:
             UnavailableError: the store did not answer.
 
         """
-        return self.parameters.under(self.policies.of(caller).parameters)
+        if self.guard is None:
+            return self.parameters
+        return self.parameters.under(self.guard.policy(caller).parameters)
 
     def space_for(self, caller: Caller) -> EmbeddingSpace:
         """Return the embedding space with the thresholds in force for a caller.

@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 from commonbrain_server.http.app import make_app
+from commonbrain_server.security.logins import make_local_access
 
-from commonbrain.runtime.authentication import make_local_access
 from commonbrain.testing.builders import a_brain
 from tests.clients.example_server import server
 from tests.clients.processes import Place

@@ -1,19 +1,42 @@
 """One server in this process and one on a port for most tests, each test in tenants of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pytest
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.api_keys import ApiKeyAuthenticator
+from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.rate_limits import MovingWindowLimiter
+from password_hashers import CountingPasswordHasher
 from starlette.testclient import TestClient
 
+from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
-from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.testing.builders import a_brain
+from commonbrain.model.scope import LOCAL_TENANT, NO_POLICY, Admission, Policy, Role
+from commonbrain.security.passwords import Argon2PasswordHasher
+from commonbrain.testing.builders import (
+    FakeClock,
+    use_store_opener,
+)
+from tests.doors.conftest import command, embedder  # noqa: F401 fixtures
+from tests.guarded import a_guarded_brain, an_access
 from tests.laid_out_stores import lay_out_store
+from tests.security.conftest import opener_of
 from tests.serving import Era, Hosted, Listening, MovingKeyRing, an_app, calling, listening
 
 _NUMBERS = count(1)
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
+    """A brain on a new file, guarded as on a server."""
+    with a_guarded_brain(path, clock=clock) as brain:
+        yield brain
 
 
 @pytest.fixture
@@ -30,7 +53,7 @@ def era(request: pytest.FixtureRequest) -> Era:
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     path = tmp_path_factory.mktemp("hosted") / "brain.db"
     lay_out_store(path)
-    brain, keys = a_brain(path), MovingKeyRing()
+    brain, keys = a_guarded_brain(path), MovingKeyRing()
     with calling(an_app(brain, keys=keys)) as client:
         yield Hosted(brain=brain, keys=keys, client=client)
 
@@ -39,7 +62,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 def listening_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
     path = tmp_path_factory.mktemp("listening") / "brain.db"
     lay_out_store(path)
-    brain, keys = a_brain(path), MovingKeyRing()
+    brain, keys = a_guarded_brain(path), MovingKeyRing()
     with listening(an_app(brain, keys=keys)) as url:
         yield Listening(brain=brain, keys=keys, url=url)
 
@@ -72,3 +95,66 @@ def shared(listening_server: Listening) -> tuple[Brain, str]:
 def url(shared: tuple[Brain, str]) -> str:
     """Where a server listens that knows the callers of `CALLERS`."""
     return shared[1]
+
+
+@pytest.fixture
+def new(brain: Brain) -> Callable[..., NewKey]:
+    def make(agent: str = "bob", role: Role = Role.WRITER, **more: object) -> NewKey:
+        return brain.govern.create_key(KeyRequest(agent=agent, role=role, **more))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def access(brain: Brain) -> Authenticator:
+    return an_access(brain)
+
+
+@pytest.fixture
+def password_hasher() -> CountingPasswordHasher:
+    return CountingPasswordHasher(Argon2PasswordHasher())
+
+
+@pytest.fixture
+def counted(brain: Brain, password_hasher: CountingPasswordHasher) -> ApiKeyAuthenticator:
+    services = brain.services
+    return ApiKeyAuthenticator(
+        store=services.store,
+        password_hasher=password_hasher,
+        clock=services.clock,
+        rates=MovingWindowLimiter(),
+        refusals=guard_of(services).refusals,
+    )
+
+
+@pytest.fixture
+def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
+    """The owner's brain on a new store, of each engine in a test for `both_engines`."""
+    engine = getattr(request, "param", None)
+    with ExitStack() as stack:
+        if engine == "postgres":
+            # Of its own: credentials name their tenant, and must find it under that name.
+            database = stack.enter_context(request.getfixturevalue("postgres").database())
+            stack.enter_context(use_store_opener(opener_of(database)))
+        elif engine and request.config.getoption("--engine") != engine:
+            pytest.skip("the engine is another one")
+        yield stack.enter_context(a_guarded_brain(path, clock=FakeClock()))
+
+
+@pytest.fixture
+def networked(brain: Brain) -> Callable[..., Brain]:
+    """Return the brain as a caller with a credential sees it."""
+
+    def see(
+        policy: Policy = NO_POLICY,
+        *,
+        credential: str = "00000001",
+        role: Role = Role.WRITER,
+        own: Role | None = None,
+        **more: Any,  # noqa: ANN401 a caller's fields are of any sort
+    ) -> Brain:
+        admission = Admission(credential=credential, role=own or role, policy=policy)
+        caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
+        return Brain(brain.services, caller)
+
+    return see

@@ -13,6 +13,8 @@ import pytest
 from commonbrain_server.http.app import BodyLimits, add_page, make_app
 from commonbrain_server.http.problems import BodyTooLargeError
 from commonbrain_server.http.rest import Uploads
+from commonbrain_server.page_login import OpenLogin, OpenSessions
+from commonbrain_server.security.logins import make_local_access
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect, Request
 
@@ -21,10 +23,8 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOADS_AT_ONCE_MAX
 from commonbrain.model.scope import Caller
-from commonbrain.runtime.authentication import make_local_access
 from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
-from commonbrain.testing.builders import a_brain
-from commonbrain.web.local_sessions import OpenSessions
+from tests.guarded import a_guarded_brain
 from tests.serving import an_app
 from tests.web.visitors import csrf_in
 
@@ -34,7 +34,7 @@ BYTES_MAX = 100_000
 
 @pytest.fixture
 def brain(path: Path) -> Brain:
-    return a_brain(path)
+    return a_guarded_brain(path)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_concurrent_uploads_of_all_tenants_together_are_limited() -> None:
 async def test_uploads_over_rest_and_on_the_page_share_one_limit(brain: Brain) -> None:
     access = make_local_access(brain.caller)
     app = make_app(brain, access)
-    add_page(app, OpenSessions(access=access, clock=brain.services.clock))
+    add_page(app, OpenSessions(access=access, clock=brain.services.clock), login=OpenLogin())
     statuses = list[int]()
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app),

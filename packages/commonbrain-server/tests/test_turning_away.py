@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import httpx2
 import pytest
+from commonbrain_server.guard import guard_of
 from commonbrain_server.http.app import make_app
 from commonbrain_server.http.authentication import ProtectedResource
 from starlette.testclient import TestClient
@@ -15,7 +16,8 @@ from starlette.types import ASGIApp
 
 from commonbrain.client import Brain
 from commonbrain.model.scope import Admission, Policy, Role
-from commonbrain.testing.builders import NOON, a_brain
+from commonbrain.testing.builders import NOON
+from tests.guarded import a_guarded_brain
 from tests.serving import CALLERS, KeyRing, calling
 
 HASTY = Admission(credential="00000001", role=Role.WRITER, policy=Policy(key_calls_per_minute=2))
@@ -23,7 +25,7 @@ HASTY = Admission(credential="00000001", role=Role.WRITER, policy=Policy(key_cal
 
 @pytest.fixture
 def brain(path: Path) -> Brain:
-    return a_brain(path)
+    return a_guarded_brain(path)
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def hasty(brain: Brain) -> Iterator[TestClient]:
 
 
 def audited(brain: Brain) -> list[tuple[str, str | None, str | None, int]]:
-    brain.services.refusals.close()
+    guard_of(brain.services).refusals.close()
     with brain.services.store.snapshot("default") as tx:
         noted = tx.credentials.audit_entries(limit=100)
     return [(one.action, one.code, one.agent, one.count) for one in reversed(noted)]

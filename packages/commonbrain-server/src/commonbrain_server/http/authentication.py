@@ -22,8 +22,8 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.scope import Caller, check_claims
 from commonbrain.model.sessions import ClientInfo, printable_name
-from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.interface import ADMITTING
+from commonbrain_server.guard import guard_of
 from commonbrain_server.http.problems import OutageHandler, problem
 from commonbrain_server.http.sessions import (
     MCP_PATH,
@@ -33,6 +33,7 @@ from commonbrain_server.http.sessions import (
     set_started,
     shared_key,
 )
+from commonbrain_server.security.authentication import Authenticator
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
@@ -125,7 +126,7 @@ class RequestAuthenticator:
     def _check_blocked(self, caller: Caller) -> None:
         services = self.brain.services
         try:
-            services.quotas.check_blocked(caller)
+            guard_of(services).quotas.check_blocked(caller)
         except LimitExceededError as error:
             record_denial(ADMITTING, services, caller=caller, error=error)
             raise

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 from fastapi import FastAPI
 
-from commonbrain.runtime.authentication import make_local_access
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain_server.http.app import make_app
+from commonbrain_server.security.logins import make_local_access
 
 
 def to_json(app: FastAPI) -> str:

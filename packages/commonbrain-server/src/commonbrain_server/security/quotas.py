@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
@@ -13,9 +12,9 @@ from commonbrain.model.limits import (
     TENANT_CALLS_PER_MINUTE,
     USAGE_CACHE_S,
 )
-from commonbrain.model.memory import State
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field
+from commonbrain.security.guard import count_stored
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction
@@ -35,10 +34,6 @@ class RateLimiter(Protocol):
     def claim(self, name: str, *, minutes: int) -> bool:
         """Claim a name; return False if it was claimed within the last minutes."""
         ...
-
-
-UNCOUNTED_STATES = frozenset({State.SUPERSEDED, State.FORGOTTEN})
-"""States that do not count toward the quota: at the limit, callers can still replace and forget."""
 
 
 @dataclass(slots=True)
@@ -70,7 +65,7 @@ class Quotas:
 
     store: Store
     clock: Clock
-    rates: Callable[[], RateLimiter]
+    rates: RateLimiter
     key_calls_per_minute: int = KEY_CALLS_PER_MINUTE
     tenant_calls_per_minute: int = TENANT_CALLS_PER_MINUTE
     _counts: dict[str, _Count] = field(default_factory=dict[str, "_Count"])
@@ -107,7 +102,7 @@ class Quotas:
             ("This credential", _credential_name(caller), a_key),
             ("This tenant", caller.tenant, all_keys),
         ):
-            wait_s = self.rates().take(name, per_minute=per_minute)
+            wait_s = self.rates.take(name, per_minute=per_minute)
             if wait_s is not None:
                 message = f"{whose} may call {per_minute} times a minute."
                 raise self._block(name, message, wait_s=wait_s).error()
@@ -183,9 +178,3 @@ def _full(message: str) -> LimitExceededError:
         code="quota_exceeded",
         hint="Forget what is not needed any more, or ask who runs the server for more.",
     )
-
-
-def count_stored(tx: Transaction) -> int:
-    """Count the memories of a tenant, except superseded and forgotten ones."""
-    counts = tx.memories.counts().items()
-    return sum(count for (_, state), count in counts if state not in UNCOUNTED_STATES)

@@ -5,6 +5,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.api_keys import ApiKeyAuthenticator
+from commonbrain_server.security.authentication import Authenticator
+from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
@@ -17,12 +21,8 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role, Trust
-from commonbrain.security.api_keys import ApiKeyAuthenticator
-from commonbrain.security.authentication import Authenticator
+from commonbrain.security.passwords import Argon2PasswordHasher
 from commonbrain.testing.builders import FakeClock
-from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
-
-pytestmark = pytest.mark.part("server")
 
 
 @pytest.mark.requirement("ST-03")
@@ -110,8 +110,8 @@ def test_unknown_key_is_hashed_like_a_known_one(
     assert password_hasher.verified == [True, False, False]
 
 
-def test_password_hasher_verifies_argon2id_hashes_and_missing_ones(brain: Brain) -> None:
-    password_hasher = brain.services.password_hasher()
+def test_password_hasher_verifies_argon2id_hashes_and_missing_ones() -> None:
+    password_hasher = Argon2PasswordHasher()
     hashed = password_hasher.hash("a" * 48)
 
     assert password_hasher.verify(hashed, secret="a" * 48)
@@ -221,7 +221,7 @@ def test_secret_of_a_key_is_in_no_error_log_store_or_representation(
         key = new()
         access.admit(str(key.text), address=HERE)
         errors = [refusal(access, altered(key)), refusal(access, f"{key.text}x")]
-    brain.services.refusals.close()
+    guard_of(brain.services).refusals.close()
     shown = repr((brain.govern.keys(), brain.govern.noted(), access))
 
     secret = key.text.secret

@@ -9,7 +9,19 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
+from browsers import Browser, browser
+from commonbrain_server.security.page_sessions import LOGIN
 from fastapi import FastAPI
+from page_logins import audited
+from provider_logins import (
+    COOKIE,
+    SESSION,
+    URL,
+    Person,
+    app_of,
+    opened,
+    refused,
+)
 from starlette.testclient import TestClient
 
 from commonbrain.administration.tenants import AgentRequest
@@ -20,24 +32,11 @@ from commonbrain.model.limits import (
     PROVIDER_LOGIN_MINUTES,
 )
 from commonbrain.model.scope import Role
-from commonbrain.security.page_sessions import LOGIN
 from commonbrain.storage.interface import ADMITTING
-from commonbrain.testing.builders import FakeClock, a_brain
-from tests.security.browsers import Browser, browser
+from commonbrain.testing.builders import FakeClock
+from tests.guarded import a_guarded_brain
 from tests.security.engines import both_engines
-from tests.security.logins import audited
-from tests.security.provider_logins import (
-    COOKIE,
-    SESSION,
-    URL,
-    Person,
-    app_of,
-    opened,
-    refused,
-)
 from tests.security.providing import CLIENT, OTHER, SECRET, TOKEN_ENDS_AT, Provider, a_provider
-
-pytestmark = pytest.mark.part("server")
 
 ADDRESSES = (f"198.51.100.{number}" for number in count(1))
 """Each person has an address of its own, since the logins of one are limited."""
@@ -47,7 +46,7 @@ ADDRESSES = (f"198.51.100.{number}" for number in count(1))
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Brain, FastAPI, Provider]]:
     """A server with a login at a provider, which all tests of this file use."""
     path = tmp_path_factory.mktemp("served") / "brain.db"
-    with a_provider() as provider, a_brain(path, clock=FakeClock()) as brain:
+    with a_provider() as provider, a_guarded_brain(path, clock=FakeClock()) as brain:
         yield brain, app_of(brain, provider), provider
 
 

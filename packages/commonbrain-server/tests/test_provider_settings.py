@@ -1,17 +1,16 @@
 """Settings of the login at a provider: which of them are incomplete, and what is missing."""
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 from commonbrain_server.http.server import prepare
+from commonbrain_server.security.logins import make_page_sessions, make_provider_login
+from provider_logins import URL, settings_of
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
-from commonbrain.testing.builders import an_access
-from tests.security.provider_logins import URL, settings_of
+from tests.guarded import an_access
 from tests.security.providing import CLIENT, Provider, a_provider
 
 
@@ -48,14 +47,3 @@ def test_server_does_not_start_with_a_client_of_no_issuer(
     monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_ID", CLIENT)
     with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_ID"):
         prepare(ServerSettings())
-
-
-def test_missing_library_is_reported_with_its_extra(
-    brain: Brain, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
-    monkeypatch.delitem(sys.modules, "commonbrain.security.provider_login", raising=False)
-    monkeypatch.setitem(sys.modules, "oauthlib.oauth2", None)
-    with pytest.raises(InvalidInputError, match="oauthlib") as missing:
-        make_provider_login(brain, sessions, url=URL, settings=settings_of(provider))
-    assert "pip install 'commonbrain[server]'" in missing.value.hint

@@ -24,16 +24,16 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
-from commonbrain.security.authentication import (
+from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
+from commonbrain_server.security.authentication import (
     Principal,
     TtlCache,
     check_not_suspended,
     invalid_credential,
     make_caller,
 )
-from commonbrain.security.denials import AccessDenials
-from commonbrain.security.quotas import RateLimiter
-from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
+from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store

@@ -1,4 +1,4 @@
-"""Counts calls within a moving window, in this process or in Redis; needs the extra `server`."""
+"""Counts calls within a moving window, in this process or in Redis."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from limits import RateLimitItemPerMinute
 from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage, Storage
 from limits.strategies import MovingWindowRateLimiter
+
+from commonbrain.model.errors import InvalidInputError
 
 _LOG: Final = logging.getLogger(__name__)
 _REDIS_S: Final = 0.25
@@ -82,21 +84,27 @@ class MovingWindowLimiter:
         return answer
 
 
-def shared_rate_limiter(redis_url: str | None) -> MovingWindowLimiter:
+def make_rates(redis_url: str | None = None) -> MovingWindowLimiter:
     """Create a limiter in Redis, or in this process without a URL; connects on the first call.
 
     Raises:
-        ValueError: The URL is invalid.
+        InvalidInputError: The URL is invalid.
 
     """
     if redis_url is None:
         return MovingWindowLimiter()
-    storage: Storage = RedisStorage(
-        redis_url,
-        wrap_exceptions=True,
-        socket_timeout=_REDIS_S,
-        socket_connect_timeout=_REDIS_S,
-    )
+    try:
+        storage: Storage = RedisStorage(
+            redis_url,
+            wrap_exceptions=True,
+            socket_timeout=_REDIS_S,
+            socket_connect_timeout=_REDIS_S,
+        )
+    except ValueError:
+        raise InvalidInputError(
+            "COMMONBRAIN_REDIS_URL is not a valid Redis URL.",
+            hint="Set it to redis://host:6379/0, or unset it.",
+        ) from None
     return MovingWindowLimiter(shared=MovingWindowRateLimiter(storage))
 
 

@@ -13,8 +13,6 @@ from commonbrain.model.agents import (
 )
 from commonbrain.model.errors import InvalidInputError
 
-pytestmark = pytest.mark.part("server")
-
 TENANTS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 
 

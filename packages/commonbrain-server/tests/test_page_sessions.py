@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.logins import make_local_access, make_page_sessions
+from commonbrain_server.security.page_sessions import LOGIN, LOGOUT, StoredPageSessions
+from page_logins import audited, opened, resumed, role_of, stored
+from password_hashers import HERE
 from pydantic import ValidationError
 
 from commonbrain.administration.tenants import AgentRequest, KeyRequest, NewKey
@@ -23,22 +28,13 @@ from commonbrain.model.limits import (
     PAGE_USES_APART_S,
 )
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
-from commonbrain.runtime.authentication import make_local_access, make_page_sessions
-from commonbrain.security.page_sessions import (
-    LOGIN,
-    LOGOUT,
-    PageSession,
-    StoredPageSessions,
-)
 from commonbrain.storage.interface import ADMITTING, AccessEntry
-from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.testing.builders import FakeClock
+from commonbrain.web.page_sessions import PageSession
 from tests.flows.test_maintaining import maintained
+from tests.guarded import an_access
 from tests.security.engines import both_engines
-from tests.security.keys import HERE
-from tests.security.logins import audited, opened, resumed, role_of, stored
 from tests.security.watching import statements
-
-pytestmark = pytest.mark.part("server")
 
 IDLE, LIFETIME = timedelta(minutes=30), timedelta(hours=12)
 CACHED = timedelta(seconds=ACCESS_CACHE_S)
@@ -184,7 +180,7 @@ def test_use_in_one_process_is_use_in_all(
     assert resumed(other, session)
     clock.move(CACHED / 4)
     assert resumed(here, session)
-    owner.services.refusals.close()
+    guard_of(owner.services).refusals.close()
 
     # What the other process has cached is still fresh, and would be idle by now.
     clock.move(CACHED / 4)
@@ -412,7 +408,7 @@ def test_sessions_that_are_over_do_not_displace_live_ones(
     clock.move(IDLE / 2)
     assert resumed(sessions, used)
     clock.move(IDLE / 2)
-    owner.services.refusals.close()
+    guard_of(owner.services).refusals.close()
 
     newest = opened(sessions, key)
 
@@ -473,7 +469,7 @@ def test_use_is_recorded_once_a_minute_with_that_of_the_key(
     resumed(sessions, session)
     clock.move(timedelta(seconds=PAGE_USES_APART_S - 1))
     resumed(sessions, session)
-    owner.services.refusals.close()
+    guard_of(owner.services).refusals.close()
 
     [row] = stored(owner)
 
@@ -487,7 +483,7 @@ def test_session_goes_on_where_its_use_cannot_be_recorded(
 ) -> None:
     session = opened(sessions, key_of(owner))
     # Afterwards nothing is written any more, as in a store that is read-only.
-    owner.services.refusals.close()
+    guard_of(owner.services).refusals.close()
 
     for _ in range(4):
         clock.move(IDLE * 0.9)

@@ -23,7 +23,8 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import ACCESS_CACHE_S, VERIFIED_MAX
 from commonbrain.model.scope import Caller, Role
-from commonbrain.security.authentication import (
+from commonbrain.storage.interface import ADMITTING, AccessEntry
+from commonbrain_server.security.authentication import (
     Issuer,
     Principal,
     TtlCache,
@@ -32,8 +33,7 @@ from commonbrain.security.authentication import (
     narrow_token_role,
     token_caller,
 )
-from commonbrain.security.denials import AccessDenials
-from commonbrain.storage.interface import ADMITTING, AccessEntry
+from commonbrain_server.security.denials import AccessDenials
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store

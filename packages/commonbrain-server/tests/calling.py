@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from commonbrain_server.guard import guard_of
 
 from commonbrain.api.dispatch import authorize, dispatch
 from commonbrain.api.operations import load_operations
@@ -28,6 +29,6 @@ def refusal(brain: Brain, name: str, **given: object) -> CommonbrainError:
 
 def audited(brain: Brain) -> list[AccessEntry]:
     """Write what is pending, and list the access audit, newest first."""
-    brain.services.refusals.close()
+    guard_of(brain.services).refusals.close()
     with brain.services.store.snapshot("default") as tx:
         return tx.credentials.audit_entries(limit=10_000)

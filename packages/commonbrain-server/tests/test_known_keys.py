@@ -7,21 +7,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.api_keys import ApiKeyAuthenticator
+from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.denials import AccessDenials
+from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import ACCESS_CACHE_S, USES_APART_S
 from commonbrain.model.scope import Role
-from commonbrain.security.api_keys import ApiKeyAuthenticator
-from commonbrain.security.authentication import Authenticator
-from commonbrain.security.denials import AccessDenials
 from commonbrain.storage.interface import AccessEntry
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock
-from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
-
-pytestmark = pytest.mark.part("server")
 
 
 def test_secret_is_hashed_once_and_the_key_is_read_again_later(
@@ -71,7 +70,7 @@ def test_last_use_of_a_key_is_written_in_the_background(
 ) -> None:
     key = new()
     access.admit(str(key.text), address=HERE)
-    brain.services.refusals.close()
+    guard_of(brain.services).refusals.close()
 
     assert brain.govern.keys()[0].last_used_at == clock.now()
 
@@ -115,7 +114,7 @@ def test_use_of_a_key_is_recorded_every_five_minutes_at_most(
     for _ in range(5):
         access.admit(str(key.text), address=HERE)
         clock.move(timedelta(seconds=USES_APART_S / 5))
-    brain.services.refusals.close()
+    guard_of(brain.services).refusals.close()
 
     assert brain.govern.keys()[0].last_used_at == first
 
@@ -205,8 +204,10 @@ def test_use_of_a_key_that_was_written_is_not_reported_as_lost(
     brain: Brain, new: Callable[..., NewKey], clock: FakeClock
 ) -> None:
     key, lost = new(), list[str]()
-    brain.services.refusals.used("default", key.key.prefix, lost=lambda: lost.append("lost"))
-    brain.services.refusals.close()
+    guard_of(brain.services).refusals.used(
+        "default", key.key.prefix, lost=lambda: lost.append("lost")
+    )
+    guard_of(brain.services).refusals.close()
 
     assert not lost
     assert brain.govern.keys()[0].last_used_at == clock.now()

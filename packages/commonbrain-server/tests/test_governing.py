@@ -16,10 +16,8 @@ from commonbrain.mcp.server import build_server
 from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
-from commonbrain.testing.builders import an_access
 from tests.doors.conftest import Command
-
-pytestmark = pytest.mark.part("server")
+from tests.guarded import an_access, guarded
 
 ADMIN = next(one for one in load_operations() if one.name == "admin")
 TENANT = next(one for one in load_operations() if one.name == "tenant")
@@ -32,7 +30,7 @@ def parsed(reply: tuple[int, str]) -> dict[str, Any]:
 
 def admitted(path: Path, secret: str) -> Caller:
     with commonbrain.open(path) as brain:
-        return an_access(brain).admit(secret, address=None)
+        return an_access(guarded(brain)).admit(secret, address=None)
 
 
 def as_admin(brain: Brain) -> Brain:

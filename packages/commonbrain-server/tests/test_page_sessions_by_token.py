@@ -6,6 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from commonbrain_server.security.logins import make_page_sessions
+from commonbrain_server.security.page_sessions import StoredPageSessions
+from page_logins import audited, resumed, role_of
+from password_hashers import HERE
 
 from commonbrain.administration.tenants import AgentRequest
 from commonbrain.client import Brain
@@ -13,15 +17,11 @@ from commonbrain.config import ServerSettings
 from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
-from commonbrain.runtime.authentication import make_page_sessions
-from commonbrain.security.page_sessions import PageSession, StoredPageSessions
 from commonbrain.storage.interface import ADMITTING
-from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.testing.builders import FakeClock
+from commonbrain.web.page_sessions import PageSession
+from tests.guarded import an_access
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
-from tests.security.keys import HERE
-from tests.security.logins import audited, resumed, role_of
-
-pytestmark = pytest.mark.part("server")
 
 LIFETIME = timedelta(hours=12)
 CACHED = timedelta(seconds=ACCESS_CACHE_S)

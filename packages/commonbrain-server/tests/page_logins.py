@@ -1,12 +1,14 @@
 """Steps of people who log in to the web page, and their rows in the store."""
 
+from commonbrain_server.guard import guard_of
+from password_hashers import HERE
+
 from commonbrain.administration.tenants import NewKey
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.security.page_sessions import PageSession, PageSessions
 from commonbrain.storage.interface import AccessEntry
 from commonbrain.storage.repositories.page_sessions import StoredPageSession
-from tests.security.keys import HERE
+from commonbrain.web.page_sessions import PageSession, PageSessions
 
 
 def opened(sessions: PageSessions, key: NewKey) -> PageSession:
@@ -29,6 +31,6 @@ def stored(owner: Brain, agent: str = "bob") -> list[StoredPageSession]:
 
 def audited(owner: Brain) -> list[AccessEntry]:
     """List the access audit, once everything is written: nothing is noted afterwards."""
-    owner.services.refusals.close()
+    guard_of(owner.services).refusals.close()
     with owner.services.store.snapshot(LOCAL_TENANT) as tx:
         return tx.credentials.audit_entries(limit=1000)

@@ -1,28 +1,34 @@
-"""Builds the authenticators of networked transports from settings."""
+"""Builds the authenticators and logins of a server from settings."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import cache
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.security import factory
-from commonbrain.security.authentication import (
+from commonbrain.security.passwords import Argon2PasswordHasher
+from commonbrain.services import Services
+from commonbrain.setting_types import safe_url
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.api_keys import ApiKeyAuthenticator
+from commonbrain_server.security.authentication import (
     CALLBACK_PATH,
     Authenticator,
+    AuthenticatorChain,
     Issuer,
     LocalAuthenticator,
     OidcClient,
 )
-from commonbrain.security.page_sessions import StoredPageSessions
-from commonbrain.setting_types import safe_url
+from commonbrain_server.security.page_sessions import StoredPageSessions
+from commonbrain_server.security.provider_login import Provider, ProviderLogin
+from commonbrain_server.security.web_tokens import IssuerKeys, JwtAuthenticator
 
-if TYPE_CHECKING:
-    from commonbrain.security.provider_login import ProviderLogin
+_password_hasher = cache(Argon2PasswordHasher)
 
 
 def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
@@ -33,10 +39,23 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
         settings: Token settings; read from the environment by default.
 
     Raises:
-        InvalidInputError: The extra `server` is missing, or the token settings are incomplete.
+        InvalidInputError: The token settings are incomplete.
 
     """
-    return factory.make_access(_services(brain), _issuer(settings or load_settings()))
+    return make_authenticator(brain.services, _issuer(settings or load_settings()))
+
+
+def make_authenticator(services: Services, issuer: Issuer | None) -> Authenticator:
+    """Create the authenticator for API keys and, with an issuer, for tokens."""
+    guard = guard_of(services)
+    keys = ApiKeyAuthenticator(
+        store=services.store,
+        password_hasher=_password_hasher(),
+        clock=services.clock,
+        rates=guard.rates,
+        refusals=guard.refusals,
+    )
+    return AuthenticatorChain(keys=keys, tokens=_token_access(services, issuer) if issuer else None)
 
 
 def make_page_sessions(
@@ -55,8 +74,8 @@ def make_page_sessions(
         store=services.store,
         access=access,
         clock=services.clock,
-        rates=services.quotas.rates(),
-        refusals=services.refusals,
+        rates=guard_of(services).rates,
+        refusals=guard_of(services).refusals,
         random_source=services.random_source,
         idle=timedelta(minutes=settings.page_idle_minutes),
         lifetime=timedelta(hours=settings.page_session_hours),
@@ -75,7 +94,7 @@ def make_provider_login(
         settings: Token and client settings; read from the environment by default.
 
     Raises:
-        InvalidInputError: The extra `server` is missing, or the settings are incomplete.
+        InvalidInputError: The settings are incomplete.
 
     """
     settings = settings or load_settings()
@@ -102,7 +121,12 @@ def make_provider_login(
         scopes=settings.oidc_scopes,
         callback_url=f"{url}{CALLBACK_PATH}",
     )
-    return factory.make_provider_login(_services(brain), sessions, issuer=issuer, client=client)
+    return ProviderLogin(
+        provider=Provider(issuer=issuer, clock=brain.services.clock),
+        client=client,
+        tokens=_token_access(brain.services, replace(issuer, audience=client.id)),
+        sessions=sessions,
+    )
 
 
 def make_local_access(caller: Caller) -> Authenticator:
@@ -110,14 +134,13 @@ def make_local_access(caller: Caller) -> Authenticator:
     return LocalAuthenticator(caller)
 
 
-def _services(brain: Brain) -> factory.AuthenticationServices:
-    services = brain.services
-    return factory.AuthenticationServices(
+def _token_access(services: Services, issuer: Issuer) -> JwtAuthenticator:
+    return JwtAuthenticator(
         store=services.store,
         clock=services.clock,
-        refusals=services.refusals,
-        rates=services.quotas.rates(),
-        password_hasher=services.password_hasher(),
+        refusals=guard_of(services).refusals,
+        issuer=issuer,
+        keys=IssuerKeys(issuer=issuer, clock=services.clock),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jwt
 import pytest
+from commonbrain_server.security.authentication import Authenticator
 from cryptography.hazmat.primitives import serialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,11 +25,9 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import Role, Trust
-from commonbrain.security.authentication import Authenticator
-from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.testing.builders import FakeClock
+from tests.guarded import an_access
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
-
-pytestmark = pytest.mark.part("server")
 
 Mint = Callable[..., str]
 

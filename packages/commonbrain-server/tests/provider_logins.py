@@ -7,17 +7,18 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
+from browsers import Browser
 from commonbrain_server.http.app import add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
+from commonbrain_server.page_login import KeyLogin
+from commonbrain_server.security.logins import make_page_sessions, make_provider_login
 from fastapi import FastAPI
 from pydantic import SecretStr
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings, Settings
-from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
-from commonbrain.testing.builders import an_access
 from commonbrain.web.page_settings import LOOPBACK
-from tests.security.browsers import Browser
+from tests.guarded import an_access
 from tests.security.providing import CLIENT, Provider
 
 URL: Final = "http://127.0.0.1:8377"
@@ -44,7 +45,7 @@ def app_of(brain: Brain, provider: Provider, *, url: str = URL, **more: object) 
     sessions = make_page_sessions(brain, access, settings=ServerSettings())
     login = make_provider_login(brain, sessions, url=url, settings=settings)
     hosts = LOOPBACK | {str(urlsplit(url).hostname)}
-    add_page(app, sessions, hosts=hosts, provider=login)
+    add_page(app, sessions, login=KeyLogin(provider=login), hosts=hosts)
     return app
 
 

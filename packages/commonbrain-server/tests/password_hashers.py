@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
+from commonbrain_server.security.authentication import Authenticator
 
 from commonbrain.administration.tenants import NewKey
 from commonbrain.model.agents import KeyText
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import ACCESS_CACHE_S
-from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.interface import PasswordHasher
 
 HERE = "192.0.2.7"

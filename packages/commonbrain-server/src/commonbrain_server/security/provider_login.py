@@ -31,11 +31,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from commonbrain.clock import Clock
 from commonbrain.model.errors import AuthenticationError, RejectedError, UnavailableError
 from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
-from commonbrain.security.authentication import LOGIN_OVER, Issuer, OidcClient
-from commonbrain.security.page_sessions import PageSession, StoredPageSessions
-from commonbrain.security.web_tokens import JwtAuthenticator
 from commonbrain.setting_types import safe_url
 from commonbrain.text.redaction import is_here
+from commonbrain_server.security.authentication import LOGIN_OVER, Issuer, OidcClient
+from commonbrain_server.security.page_sessions import PageSession, StoredPageSessions
+from commonbrain_server.security.web_tokens import JwtAuthenticator
 
 _LOG: Final = logging.getLogger(__name__)
 _SECRET_BYTES: Final = 32

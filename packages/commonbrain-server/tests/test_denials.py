@@ -6,6 +6,9 @@ from datetime import timedelta
 from itertools import count
 
 import pytest
+from calling import KETTLE, audited, refusal
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.denials import AccessDenials
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
@@ -15,10 +18,9 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.security.denials import AccessDenials
 from commonbrain.storage.interface import AccessEntry
-from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
-from tests.security.calling import KETTLE, audited, refusal
+from commonbrain.testing.builders import FakeClock, SeededRandom
+from tests.guarded import a_guarded_brain
 
 STEPS = st.lists(
     st.tuples(st.sampled_from("abcde"), st.sampled_from([0, 0, 0, 1, 59_000, 60_000, -5])),
@@ -30,7 +32,7 @@ STEPS = st.lists(
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
     """A brain whose tenants are used by one example each."""
-    with a_brain(tmp_path_factory.mktemp("denials") / "brain.db") as brain:
+    with a_guarded_brain(tmp_path_factory.mktemp("denials") / "brain.db") as brain:
         yield brain
 
 
@@ -79,7 +81,9 @@ def test_denials_that_wait_for_a_locked_store_are_listed_in_order(
 ) -> None:
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         for number in range(20):
-            brain.services.refusals.note(LOCAL_TENANT, denial(clock, number, agent=str(number)))
+            guard_of(brain.services).refusals.note(
+                LOCAL_TENANT, denial(clock, number, agent=str(number))
+            )
         clock.move(timedelta(milliseconds=1))
         tx.credentials.note(denial(clock, 20))
 
@@ -187,7 +191,9 @@ def test_kinds_of_denials_that_are_counted_at_once_are_bounded(
 
 
 def test_denial_for_a_missing_tenant_is_dropped(brain: Brain, clock: FakeClock) -> None:
-    brain.services.refusals.note("missing", AccessEntry(at=clock.now(), action="admit", code="x"))
+    guard_of(brain.services).refusals.note(
+        "missing", AccessEntry(at=clock.now(), action="admit", code="x")
+    )
 
     assert not audited(brain)
 

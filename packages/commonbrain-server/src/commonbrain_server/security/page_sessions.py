@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.model.agents import (
@@ -26,8 +26,11 @@ from commonbrain.model.limits import (
     VERIFIED_MAX,
 )
 from commonbrain.model.scope import Caller
-from commonbrain.security.api_keys import check_key, key_caller
-from commonbrain.security.authentication import (
+from commonbrain.storage.interface import ADMITTING, AccessEntry
+from commonbrain.storage.repositories.page_sessions import StoredPageSession
+from commonbrain.web.page_sessions import PageSession
+from commonbrain_server.security.api_keys import check_key, key_caller
+from commonbrain_server.security.authentication import (
     Authenticator,
     Principal,
     TtlCache,
@@ -36,10 +39,8 @@ from commonbrain.security.authentication import (
     narrow_token_role,
     token_caller,
 )
-from commonbrain.security.denials import AccessDenials
-from commonbrain.security.quotas import RateLimiter
-from commonbrain.storage.interface import ADMITTING, AccessEntry
-from commonbrain.storage.repositories.page_sessions import StoredPageSession
+from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction
@@ -49,51 +50,6 @@ LOGOUT: Final = "page_logout"
 """The actions of audit entries about sessions."""
 _BITS: Final = 8 * SESSION_SECRET_BYTES
 _MS: Final = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSession:
-    """A live session: who uses it, and when it ends even if it is used."""
-
-    token: str = field(repr=False)
-    """The secret text of its cookie."""
-    caller: Caller
-    ends_at: datetime
-
-
-class PageSessions(Protocol):
-    """Opens, resumes and ends sessions of the web page."""
-
-    def open(self, credential: str, *, address: str | None) -> PageSession:
-        """Open a session with an API key or a token.
-
-        Raises:
-            AuthenticationError: `missing_credential`, or `invalid_credential` for any defect.
-            RejectedError: The credential may not be used from this address, or its tenant is
-                suspended.
-            LimitExceededError: `rate_limited`, there were too many logins from this address.
-            UnavailableError: The credential cannot be checked now, or the store did not answer.
-
-        """
-        ...
-
-    def resume(self, token: str, *, address: str | None) -> PageSession | None:
-        """Return a live session; None if it is unknown or over, or its credential is refused.
-
-        Raises:
-            UnavailableError: The store did not answer.
-
-        """
-        ...
-
-    def end(self, token: str) -> None:
-        """End a session, if there is one.
-
-        Raises:
-            UnavailableError: The store did not answer; the session goes on.
-
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

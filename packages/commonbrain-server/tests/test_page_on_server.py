@@ -5,8 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from browsers import Browser, browser
 from commonbrain_server.http.app import add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
+from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
+from commonbrain_server.security.logins import make_local_access, make_page_sessions
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -15,27 +18,25 @@ from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
 from commonbrain.model.scope import Role
-from commonbrain.runtime.authentication import make_local_access, make_page_sessions
-from commonbrain.testing.builders import FakeClock, a_brain, an_access
-from commonbrain.web.local_sessions import OpenSessions
-from tests.security.browsers import Browser, browser
+from commonbrain.testing.builders import FakeClock
+from tests.guarded import a_guarded_brain, an_access
 from tests.security.engines import both_engines
 from tests.web.visitors import Markup
-
-pytestmark = pytest.mark.part("server")
 
 
 def app_of(brain: Brain) -> FastAPI:
     access = an_access(brain)
     app = make_app(brain, access)
-    add_page(app, make_page_sessions(brain, access, settings=ServerSettings()))
+    add_page(app, make_page_sessions(brain, access, settings=ServerSettings()), login=KeyLogin())
     return app
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Brain, FastAPI]]:
     """A server that all tests of this file use, but those that set it up otherwise."""
-    with a_brain(tmp_path_factory.mktemp("served") / "brain.db", clock=FakeClock()) as brain:
+    with a_guarded_brain(
+        tmp_path_factory.mktemp("served") / "brain.db", clock=FakeClock()
+    ) as brain:
         yield brain, app_of(brain)
 
 
@@ -156,7 +157,12 @@ def test_secure_server_sends_cookies_only_over_tls(brain: Brain) -> None:
     resource = ProtectedResource(url="https://brain.example")
     app = make_app(brain, access, resource=resource)
     hosts = frozenset({"brain.example"})
-    add_page(app, make_page_sessions(brain, access, settings=ServerSettings()), hosts=hosts)
+    add_page(
+        app,
+        make_page_sessions(brain, access, settings=ServerSettings()),
+        login=KeyLogin(),
+        hosts=hosts,
+    )
     client = TestClient(app, base_url="https://brain.example", follow_redirects=False)
     bob = Browser(client)
     done = bob.log_in(key_of(brain, "bob", Role.WRITER))
@@ -168,7 +174,7 @@ def test_secure_server_sends_cookies_only_over_tls(brain: Brain) -> None:
 def test_server_without_access_control_needs_no_login(brain: Brain) -> None:
     access = make_local_access(brain.caller)
     app = make_app(brain, access)
-    add_page(app, OpenSessions(access=access, clock=brain.services.clock))
+    add_page(app, OpenSessions(access=access, clock=brain.services.clock), login=OpenLogin())
     client = TestClient(
         app, base_url="http://127.0.0.1", client=("127.0.0.1", 5000), follow_redirects=True
     )
