@@ -23,11 +23,13 @@ from commonbrain.testing.builders import (
     FakeClock,
     use_store_opener,
 )
-from tests.doors.conftest import command, embedder  # noqa: F401 fixtures
+from tests.doors.conftest import command, embedder
 from tests.guarded import a_guarded_brain, an_access
 from tests.laid_out_stores import lay_out_store
 from tests.security.conftest import opener_of
 from tests.serving import Era, Hosted, Listening, MovingKeyRing, an_app, calling, listening
+
+__all__ = ["command", "embedder"]
 
 _NUMBERS = count(1)
 

@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from commonbrain_server.observability.metrics import PrometheusMetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonbrain.observability.metrics import PrometheusMetrics
 from tests.deploy_files import DEPLOY, dashboard, expressions, panels, rules_file
 from tests.telemetry.reading import an_event
 

@@ -3,6 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 from commonbrain_server.http.app import TracingMiddleware
+from commonbrain_server.observability.metrics import PrometheusMetrics
+from commonbrain_server.observability.tracing import OtelSpans, install_globally
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -15,8 +17,6 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from commonbrain.observability.metrics import PrometheusMetrics
-from commonbrain.observability.tracing import OtelSpans, install_globally
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

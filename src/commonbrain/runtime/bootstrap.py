@@ -123,9 +123,7 @@ def open_brain(
         )
     location = resolve_store(store, settings)
     services = build_services(settings, location)
-    if not isinstance(location, Path) or (
-        server_name in _SHARED_SERVERS and is_installed("commonbrain_server")
-    ):
+    if not isinstance(location, Path) or _is_shared(server_name):
         services = _guarded(services, settings)
     if server_name is not None:
         services = replace(
@@ -136,6 +134,11 @@ def open_brain(
         brain = brain_of(services, settings, tenant=tenant, **identity)
         on_failure.pop_all()
     return brain
+
+
+def _is_shared(server_name: str | None) -> bool:
+    """Return whether a server has the callers of a team; a worker alone may serve one person."""
+    return server_name in _SHARED_SERVERS and is_installed("commonbrain_server")
 
 
 def _guarded(services: Services, settings: Settings) -> Services:
@@ -359,7 +362,7 @@ def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry
     options = TelemetryOptions(
         log=settings.state.expanduser() / "log" if settings.log else None,
         otlp_endpoint=settings.otlp_endpoint,
-        counts=name in _SHARED_SERVERS,
+        counts=_is_shared(name),
         desktop_notifications=settings.desktop_notifications,
         host=settings.metrics_host,
         port=settings.metrics_port,

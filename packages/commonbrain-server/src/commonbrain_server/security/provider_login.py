@@ -33,8 +33,9 @@ from commonbrain.model.errors import AuthenticationError, RejectedError, Unavail
 from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
 from commonbrain.setting_types import safe_url
 from commonbrain.text.redaction import is_here
+from commonbrain.web.page_sessions import PageSession
 from commonbrain_server.security.authentication import LOGIN_OVER, Issuer, OidcClient
-from commonbrain_server.security.page_sessions import PageSession, StoredPageSessions
+from commonbrain_server.security.page_sessions import StoredPageSessions
 from commonbrain_server.security.web_tokens import JwtAuthenticator
 
 _LOG: Final = logging.getLogger(__name__)

@@ -109,7 +109,8 @@ def audited_class(view: type[ViewT]) -> type[ViewT]:
     """
     if issubclass(view, _AuditedView):
         return view
-    return type(f"Audited{view.__name__}", (_AuditedView, view), {"__slots__": ()})
+    audited = type(f"Audited{view.__name__}", (_AuditedView, view), {"__slots__": ()})
+    return cast("type[ViewT]", audited)
 
 
 def audit(services: Services, caller: Caller, *, action: str, read: Callable[[], ReplyT]) -> ReplyT:

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, Tracer
 
-from commonbrain.extras import load_extra
 from commonbrain.model import ids
 from commonbrain.observability.interface import NoTelemetry, RecallMetrics, RememberMetrics
 from commonbrain.observability.tool_events import ToolEvent
@@ -43,18 +43,10 @@ class OtelSpans(NoTelemetry):
 
     @classmethod
     def sent(cls, endpoint: str | None, *, about: Mapping[str, str]) -> OtelSpans:
-        """Export spans by OTLP over HTTP, to `endpoint` or where the standard variables point.
-
-        Raises:
-            InvalidInputError: The exporter is not installed.
-
-        """
-        otlp = load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
+        """Export spans by OTLP over HTTP, to `endpoint` or where the standard variables point."""
         url = f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None
         # The MCP library creates spans too: they belong to the same traces.
-        return install_globally(
-            BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)), about=about
-        )
+        return install_globally(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)), about=about)
 
     @property
     def is_on(self) -> bool:

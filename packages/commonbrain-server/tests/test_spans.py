@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
+from commonbrain_server.observability.tracing import OtelSpans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -11,7 +12,6 @@ from commonbrain.api.dispatch import CallContext, record_event
 from commonbrain.api.operations import Transport
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, UnavailableError
-from commonbrain.observability.tracing import OtelSpans
 from tests.flows.asking import stored
 from tests.telemetry.reading import TOOLS, call, heard
 

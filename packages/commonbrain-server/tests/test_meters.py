@@ -7,6 +7,7 @@ from subprocess import PIPE
 from urllib.request import urlopen
 
 import pytest
+from commonbrain_server.observability.metrics import OTHERS, TENANTS_MAX, PrometheusMetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from commonbrain.api.operations import load_operations
@@ -15,15 +16,12 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Role
 from commonbrain.observability.interface import SILENT, RememberMetrics
-from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, PrometheusMetrics
 from commonbrain.testing.builders import a_brain
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, stored
 from tests.flows.ranking import Shop, crashing, on_trial, with_models
 from tests.flows.working import a_worker
 from tests.telemetry.reading import an_event, call, figure, figures, heard
-
-pytestmark = pytest.mark.part("server")
 
 
 @pytest.fixture
@@ -182,7 +180,7 @@ def test_recalls_are_counted_by_the_model_that_ranks_them(
 COUNTING = """
 import sys
 from datetime import UTC, datetime
-from commonbrain.observability.metrics import PrometheusMetrics
+from commonbrain_server.observability.metrics import PrometheusMetrics
 from commonbrain.observability.tool_events import ToolEvent
 meters = PrometheusMetrics(version="1", space="words")
 event = ToolEvent(id=1, tenant="default", at=datetime.now(UTC), session="", agent="ann",
