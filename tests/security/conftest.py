@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,20 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
     """A brain on a new file, guarded as on a server."""
     with a_guarded_brain(path, clock=clock) as brain:
         yield brain
+
+
+@pytest.fixture
+def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
+    """The owner's brain on a new store, of each engine in a test for `both_engines`."""
+    engine = getattr(request, "param", None)
+    with ExitStack() as stack:
+        if engine == "postgres":
+            # Of its own: credentials name their tenant, and must find it under that name.
+            database = stack.enter_context(request.getfixturevalue("postgres").database())
+            stack.enter_context(use_store_opener(opener_of(database)))
+        elif engine and request.config.getoption("--engine") != engine:
+            pytest.skip("the engine is another one")
+        yield stack.enter_context(a_guarded_brain(path, clock=FakeClock()))
 
 
 @pytest.fixture(scope="session")

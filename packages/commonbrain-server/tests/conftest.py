@@ -1,7 +1,6 @@
 """One server in this process and one on a port for most tests, each test in tenants of its own."""
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -21,15 +20,14 @@ from commonbrain.model.scope import LOCAL_TENANT, NO_POLICY, Admission, Policy, 
 from commonbrain.security.passwords import Argon2PasswordHasher
 from commonbrain.testing.builders import (
     FakeClock,
-    use_store_opener,
 )
 from tests.doors.conftest import command, embedder
 from tests.guarded import a_guarded_brain, an_access
 from tests.laid_out_stores import lay_out_store
-from tests.security.conftest import opener_of
+from tests.security.conftest import owner
 from tests.serving import Era, Hosted, Listening, MovingKeyRing, an_app, calling, listening
 
-__all__ = ["command", "embedder"]
+__all__ = ["command", "embedder", "owner"]
 
 _NUMBERS = count(1)
 
@@ -127,20 +125,6 @@ def counted(brain: Brain, password_hasher: CountingPasswordHasher) -> ApiKeyAuth
         rates=MovingWindowLimiter(),
         refusals=guard_of(services).refusals,
     )
-
-
-@pytest.fixture
-def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
-    """The owner's brain on a new store, of each engine in a test for `both_engines`."""
-    engine = getattr(request, "param", None)
-    with ExitStack() as stack:
-        if engine == "postgres":
-            # Of its own: credentials name their tenant, and must find it under that name.
-            database = stack.enter_context(request.getfixturevalue("postgres").database())
-            stack.enter_context(use_store_opener(opener_of(database)))
-        elif engine and request.config.getoption("--engine") != engine:
-            pytest.skip("the engine is another one")
-        yield stack.enter_context(a_guarded_brain(path, clock=FakeClock()))
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from commonbrain.model.limits import (
 from commonbrain.model.scope import Admission, Caller
 from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
 from commonbrain_server.security.authentication import (
+    LruCache,
     Principal,
-    TtlCache,
     check_not_suspended,
     invalid_credential,
     make_caller,
@@ -66,8 +66,8 @@ class ApiKeyAuthenticator:
     clock: Clock
     rates: RateLimiter
     refusals: AccessDenials
-    cache: TtlCache[bytes, _VerifiedKey] = field(
-        default_factory=lambda: TtlCache(most=VERIFIED_MAX)
+    cache: LruCache[bytes, _VerifiedKey] = field(
+        default_factory=lambda: LruCache(most=VERIFIED_MAX)
     )
     _digest_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 

@@ -218,7 +218,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True, kw_only=True)
-class TtlCache(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """A thread-safe cache that evicts the least recently used value."""
 
     most: int

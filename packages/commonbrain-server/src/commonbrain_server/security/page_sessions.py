@@ -32,8 +32,8 @@ from commonbrain.web.page_sessions import PageSession
 from commonbrain_server.security.api_keys import check_key, key_caller
 from commonbrain_server.security.authentication import (
     Authenticator,
+    LruCache,
     Principal,
-    TtlCache,
     invalid_credential,
     name_token,
     narrow_token_role,
@@ -80,8 +80,8 @@ class StoredPageSessions:
     """Time without use after which a session ends; it may end `PAGE_USES_APART_S` earlier."""
     lifetime: timedelta
     """Time after which a session ends in any case."""
-    cache: TtlCache[tuple[str, str], _KnownSession] = field(
-        default_factory=lambda: TtlCache(most=VERIFIED_MAX)
+    cache: LruCache[tuple[str, str], _KnownSession] = field(
+        default_factory=lambda: LruCache(most=VERIFIED_MAX)
     )
 
     def open(self, credential: str, *, address: str | None) -> PageSession:

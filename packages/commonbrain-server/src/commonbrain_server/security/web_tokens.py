@@ -26,8 +26,8 @@ from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain_server.security.authentication import (
     Issuer,
+    LruCache,
     Principal,
-    TtlCache,
     invalid_credential,
     name_token,
     narrow_token_role,
@@ -110,8 +110,8 @@ class JwtAuthenticator:
     refusals: AccessDenials
     issuer: Issuer
     keys: IssuerKeys
-    cache: TtlCache[tuple[str, str], Principal] = field(
-        default_factory=lambda: TtlCache(most=VERIFIED_MAX)
+    cache: LruCache[tuple[str, str], Principal] = field(
+        default_factory=lambda: LruCache(most=VERIFIED_MAX)
     )
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
