@@ -22,7 +22,6 @@ from commonbrain.observability.tool_events import NoEarlyEvents
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
     from commonbrain.coordination.processes import Processes
-    from commonbrain.embeddings.fair_queue import FairQueue
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
     from commonbrain.ingestion.salience import SalienceModels
     from commonbrain.learning.interface import SalienceTrainer, Trainer
@@ -163,8 +162,8 @@ class Services:
     """Who has sent messages, as far as recalls know."""
     unembedded: TenantSet = field(default_factory=TenantSet)
     """Tenants with memories that this process stored without vectors; they may be pending still."""
-    embedding_queue: FairQueue | None = None
-    """Lets tenants take turns at a local model, on a shared server."""
+    queued_embedder: Callable[[Caller, bool], Embedder] | None = None
+    """Makes the embedder of a caller, or of a job, who take turns at a local model on a server."""
     embed_later: Callable[[Caller], None] | None = None
     """Starts to embed what a tenant stored without vectors, on a shared server."""
     is_background: bool = False
@@ -187,13 +186,9 @@ class Services:
 
     def embedder_for(self, caller: Caller) -> Embedder:
         """Return the embedder for stored texts of a caller, which take turns on a server."""
-        if self.embedding_queue is None:
+        if self.queued_embedder is None:
             return self.embedder
-        # Only a shared server has a queue.
-        from commonbrain.embeddings.fair_queue import Lane, QueuedEmbedder  # noqa: PLC0415
-
-        lane = Lane(tenant=caller.tenant, is_background=self.is_background)
-        return QueuedEmbedder(embedder=self.embedder, queue=self.embedding_queue, lane=lane)
+        return self.queued_embedder(caller, self.is_background)
 
     def parameters_for(self, caller: Caller) -> Parameters:
         """Return the parameters in force: the settings, on a server with the tenant's policy.

@@ -15,10 +15,10 @@ from commonbrain_server.http.problems import BodyTooLargeError
 from commonbrain_server.http.rest import Uploads
 from commonbrain_server.page_login import OpenLogin, OpenSessions
 from commonbrain_server.security.logins import make_local_access
+from commonbrain_server.upload_places import UploadPlaces
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect, Request
 
-from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOADS_AT_ONCE_MAX

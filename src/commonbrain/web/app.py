@@ -100,7 +100,7 @@ def make_page(
         sessions=sessions,
         threads=threads,
         settings=settings,
-        uploads=Uploads(places=settings.upload_places),
+        uploads=Uploads(settings.take_upload),
         backups=backups,
         login=login,
         environment=environment,

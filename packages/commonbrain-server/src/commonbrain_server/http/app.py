@@ -27,7 +27,6 @@ from commonbrain.api.dispatch import CallContext, record_unstarted
 from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter, leave_lanes
 from commonbrain.client import Brain
-from commonbrain.jobs.embedding import BackgroundEmbedding, share_embedder
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
@@ -38,6 +37,7 @@ from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.web.app import Login, make_page
 from commonbrain.web.page_sessions import PageSessions
 from commonbrain.web.page_settings import LOOPBACK, PageSettings
+from commonbrain_server.background_embedding import BackgroundEmbedding, share_embedder
 from commonbrain_server.guard import guard_services
 from commonbrain_server.http.authentication import (
     WELL_KNOWN,
@@ -333,7 +333,7 @@ def add_page(
         hosts=hosts,
         url=authenticator.resource.url,
         redact=authenticator.outages.redact,
-        upload_places=authenticator.upload_places,
+        take_upload=authenticator.upload_places.take,
     )
     page = make_page(
         authenticator.brain,

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_counting_lane, enter_lane
-from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.model.errors import (
     AuthenticationError,
@@ -34,6 +33,7 @@ from commonbrain_server.http.sessions import (
     shared_key,
 )
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.upload_places import UploadPlaces
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 

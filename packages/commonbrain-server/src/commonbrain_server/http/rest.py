@@ -22,7 +22,6 @@ from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
-from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.folders import temporary_folder
 from commonbrain.jobs.service import JobsReply
@@ -34,6 +33,7 @@ from commonbrain_server.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuer
 from commonbrain_server.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
 from commonbrain_server.http.problems import body_too_large, body_too_slow
 from commonbrain_server.http.sessions import SESSION_HEADER, named_session
+from commonbrain_server.upload_places import UploadPlaces
 
 SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
 KEY_FIELD: Final = "idempotency_key"

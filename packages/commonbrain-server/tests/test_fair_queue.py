@@ -7,11 +7,11 @@ from threading import Event
 from time import monotonic
 
 import pytest
+from commonbrain_server.fair_queue import FairQueue, Lane, QueuedEmbedder
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.clock import UNTIL
-from commonbrain.embeddings.fair_queue import FairQueue, Lane, QueuedEmbedder
 from commonbrain.model.errors import BusyError, UnavailableError
 from commonbrain.model.limits import CALL_WINDOWS_MAX
 from commonbrain.testing.builders import WordHashEmbedder

@@ -10,8 +10,7 @@ from functools import partial
 from threading import Event, Lock
 from typing import Final
 
-from commonbrain.embeddings.fair_queue import FairQueue
-from commonbrain.embeddings.interface import WindowEmbedder, unwrapped
+from commonbrain.embeddings.interface import Embedder, WindowEmbedder, unwrapped
 from commonbrain.executors import DetachedExecutor
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model.errors import CommonbrainError
@@ -19,6 +18,7 @@ from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import EMBED, QueueMessage, enqueue_embedding
+from commonbrain_server.fair_queue import FairQueue, Lane, QueuedEmbedder
 
 _LOG: Final = logging.getLogger(__name__)
 _TENANTS_AT_ONCE: Final = 4
@@ -139,7 +139,13 @@ def _log_error(future: Future[None]) -> None:
 def share_embedder(services: Services) -> tuple[Services, BackgroundEmbedding]:
     """Return the services of a shared server, and its background embedding to close at the end."""
     model = unwrapped(services.embedder)
-    fair_queue = FairQueue(model.windows_at_once) if isinstance(model, WindowEmbedder) else None
-    queued = replace(services, embedding_queue=fair_queue)
-    background = BackgroundEmbedding(queued)
-    return replace(queued, embed_later=background.start), background
+    if isinstance(model, WindowEmbedder):
+        queue = FairQueue(model.windows_at_once)
+
+        def queued_embedder(caller: Caller, is_background: bool) -> Embedder:  # noqa: FBT001 a port
+            lane = Lane(tenant=caller.tenant, is_background=is_background)
+            return QueuedEmbedder(embedder=services.embedder, queue=queue, lane=lane)
+
+        services = replace(services, queued_embedder=queued_embedder)
+    background = BackgroundEmbedding(services)
+    return replace(services, embed_later=background.start), background

@@ -9,11 +9,11 @@ from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Thread
 
 import pytest
+from commonbrain_server.background_embedding import BackgroundEmbedding
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.executors import DetachedExecutor
-from commonbrain.jobs.embedding import BackgroundEmbedding
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX, JOB_SLICE_S
 from commonbrain.model.memory import Draft
