@@ -3,9 +3,13 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+
+import commonbrain
+from commonbrain.cli.groups import PACKAGED
 
 OF_EXTRAS = (
     *("argon2", "fastapi", "huey", "lightgbm", "limits", "obstore", "opentelemetry", "pgvector"),
@@ -54,3 +58,48 @@ def test_background_import_of_a_file_is_queued_without_an_extra(tmp_path: Path) 
     (tmp_path / "notes.md").write_text("# Staging\n\nThe staging port is 8080 for every service.\n")
     brain(tmp_path, "import", "markdown", str(tmp_path / "notes.md"), "--background")
     assert "import | queued" in brain(tmp_path, "job", "list")
+
+
+OF_OTHERS = ("adapters", "client", "evals", "import", "learn", "server")
+"""Packages that only extras bring."""
+
+
+@pytest.fixture(scope="module")
+def core_alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two folders to import from: what is installed without these packages, and the core."""
+    folder = tmp_path_factory.mktemp("installed")
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not path.name.startswith(tuple(f"commonbrain_{name}" for name in OF_OTHERS)):
+            (folder / path.name).symlink_to(path)
+    return str(folder), str(Path(commonbrain.__file__).parents[1])
+
+
+def brain_alone(
+    core_alone: tuple[str, str], home: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command where only the core is installed."""
+    path = f"import sys; sys.path += {core_alone!r}"
+    program = f"{path}; from commonbrain.__main__ import main; main()"
+    return subprocess.run(
+        [sys.executable, "-S", "-c", program, *arguments],
+        env={**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", PACKAGED)
+def test_command_of_a_package_that_is_missing_says_what_to_install(
+    core_alone: tuple[str, str], home: Path, command: str
+) -> None:
+    ended = brain_alone(core_alone, home, command, "--port", "8377")
+
+    assert ended.returncode != 0
+    assert f"pip install 'commonbrain[{PACKAGED[command]}]'" in ended.stderr
+
+
+def test_worker_of_one_person_needs_no_server(core_alone: tuple[str, str], home: Path) -> None:
+    ended = brain_alone(core_alone, home, "worker", "--once")
+
+    assert ended.returncode == 0, ended.stderr

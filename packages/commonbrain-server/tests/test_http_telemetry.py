@@ -2,7 +2,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from commonbrain_server.http.app import TracingMiddleware
+from commonbrain_server.http.middleware import TracingMiddleware
 from commonbrain_server.observability.metrics import PrometheusMetrics
 from commonbrain_server.observability.tracing import OtelSpans, install_globally
 from opentelemetry import trace
