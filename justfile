@@ -80,7 +80,7 @@ reference:
 
 # Write the OpenAPI description that the clients are generated from.
 openapi:
-    python -m commonbrain.http.openapi packages/commonbrain-client/openapi.json
+    python -m commonbrain_server.http.openapi packages/commonbrain-client/openapi.json
 
 # Install, generate and check the TypeScript client, with the Node.js of the environment.
 [working-directory: "clients/typescript"]

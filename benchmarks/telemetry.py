@@ -11,6 +11,8 @@ from statistics import median
 from typing import Any, Final
 
 import typer
+from commonbrain_server.observability.metrics import PrometheusMetrics
+from commonbrain_server.observability.tracing import OtelSpans
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -25,8 +27,6 @@ from commonbrain.model.memory import Draft
 from commonbrain.observability.factory import TelemetryDispatch
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.logs import ServerLog
-from commonbrain.observability.metrics import PrometheusMetrics
-from commonbrain.observability.tracing import OtelSpans
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 
 app = typer.Typer()

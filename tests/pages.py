@@ -23,9 +23,9 @@ from tests.command_lines import Program, run_line, start_forked
 from tests.laid_out_stores import lay_out_store
 from tests.models.server import ModelServer
 from tests.processes import TIMEOUT_S
-from tests.server.serving import free_port, until_ready
+from tests.serving import free_port, until_ready
 
-# TypeScript runs in tests/server/test_typescript.py.
+# TypeScript runs in packages/commonbrain-server/tests/test_typescript.py.
 SHOWN_ONLY = {"json", "toml", "markdown", "typescript"}
 
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")

@@ -33,7 +33,7 @@ TOPICS: Final[Mapping[str, str]] = {
     "text": "domain",
     "storage": "contracts adapters models",
     "ingestion": """
-        flows/attachments flows/background_embedding flows/bounds flows/duplicate_rules
+        flows/attachments flows/bounds flows/duplicate_rules
         flows/embedding* flows/long_texts flows/normalise flows/assumptions flows/remember*
         flows/wrong_calls
     """,
@@ -48,7 +48,7 @@ TOPICS: Final[Mapping[str, str]] = {
         doors/asking_about_time doors/nearest
     """,
     "history": """
-        flows/audit flows/audit_of_reads flows/authority flows/bulk_edit flows/forget*
+        flows/audit flows/authority flows/bulk_edit flows/forget*
         flows/inherited_links flows/never_again flows/origins flows/provenance
         flows/reading_the_audit flows/retention flows/revise* flows/undo* doors/correcting
     """,
@@ -80,11 +80,9 @@ FOLDERS: Final[Mapping[str, str]] = {
     "benchmarks": "evals",
     "browser": "browser",
     "clients": "clients",
-    "deploy": "server",
     "distributed": "distributed",
     "models": "models",
     "packages": "packages",
-    "server": "server",
 }
 """Folders of which every test belongs to one part or has a command of its own."""
 SERVERS: Final[Mapping[str, str]] = {"standby": "distributed", "postgres": "server"}

@@ -94,7 +94,7 @@ POSTGRES = (
     *("asyncpg", "psycopg", "pgvector"),
 )
 NETWORK = (
-    *("commonbrain.http", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
+    *("commonbrain_server", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
     *("mcp", "starlette", "uvicorn", "httpx2"),
 )
 OTHERS = (
@@ -106,7 +106,7 @@ OTHERS = (
         "commonbrain.causality",
     ),
     *("commonbrain.hooks", "commonbrain.integrations", "commonbrain.consolidation"),
-    *("commonbrain.coordination.sessions", "commonbrain.security.authentication"),
+    *("commonbrain.coordination.sessions", "commonbrain_server.security.authentication"),
     *("alembic", "rich.progress"),
     # They take longer to load than what a command would use of them.
     *("pydantic_settings", "dotenv", "tenacity"),
@@ -213,7 +213,7 @@ def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
     assert operations == ["commonbrain.api.operations"]
     assert among(listing, ["commonbrain.api.operations.recall"])
     assert among(listing, ["commonbrain.api.operations.tenant"]) == []
-    assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain.http")) == []
+    assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain_server")) == []
 
 
 @pytest.mark.requirement("PF-14")

@@ -94,6 +94,11 @@ class Brain:
 
     __slots__ = ("caller", "services")
 
+    def __new__(cls, services: Services, caller: Caller) -> Self:  # noqa: ARG004 as __init__
+        """Create a view; that of a server audits what it shows."""
+        guard = services.guard
+        return object.__new__(cls if guard is None else guard.view_class(cls))
+
     def __init__(self, services: Services, caller: Caller) -> None:
         """Create a view of open services for a caller; use `commonbrain.open()`."""
         self.services = services
@@ -914,7 +919,8 @@ class Brain:
             if self.services.cross_encoding is not None:
                 self.services.cross_encoding.close()
             self.services.journal.close()
-            self.services.refusals.close()
+            if self.services.guard is not None:
+                self.services.guard.close()
             self.services.queue.close()
             self.services.store.close()
             self.services.telemetry.close()

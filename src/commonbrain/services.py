@@ -22,7 +22,6 @@ from commonbrain.observability.tool_events import NoEarlyEvents
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
     from commonbrain.coordination.processes import Processes
-    from commonbrain.embeddings.fair_queue import FairQueue
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
     from commonbrain.model.scope import Caller
     from commonbrain.observability.health import Probe
@@ -30,12 +29,9 @@ if TYPE_CHECKING:
     from commonbrain.observability.tool_events import EarlyEvents
     from commonbrain.retrieval.cross_encoding import CrossEncoding
     from commonbrain.retrieval.write_behind import WriteBehindQueue
-    from commonbrain.security.denials import AccessDenials
-    from commonbrain.security.policies import TenantPolicies
-    from commonbrain.security.quotas import Quotas
+    from commonbrain.security.guard import Guard
     from commonbrain.security.secrets import SecretScanner
     from commonbrain.storage.blobs import Blobs, UploadStore
-    from commonbrain.storage.interface import PasswordHasher
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
     from commonbrain.trained_models import TrainedModels
@@ -109,13 +105,8 @@ class Services:
     """The readers of foreign formats by name; imported on demand."""
     screen: SecretScanner
     processes: Processes
-    policies: TenantPolicies
-    quotas: Quotas
-    refusals: AccessDenials
     trained: TrainedModels
     """The models that were trained from use, if any serves."""
-    password_hasher: Callable[[], PasswordHasher]
-    """Created on demand, because local use does not need the library."""
     blobs: Callable[[], Blobs]
     """Created on demand, because only uploads and trained models use them."""
     staging: UploadStore
@@ -124,6 +115,8 @@ class Services:
     """The limits of files that clients send."""
     queue: Queue
     """Notifies workers of jobs; the rows in the store are authoritative."""
+    guard: Guard | None = None
+    """Limits and audits callers, on a server; None for the store of one person."""
     embedders: Callable[[str], Embedder] | None = None
     """Creates the embedder of a space by name, if the store can be moved to another."""
     cross_encoding: CrossEncoding | None = None
@@ -158,8 +151,8 @@ class Services:
     """Who has sent messages, as far as recalls know."""
     unembedded: TenantSet = field(default_factory=TenantSet)
     """Tenants with memories that this process stored without vectors; they may be pending still."""
-    embedding_queue: FairQueue | None = None
-    """Lets tenants take turns at a local model, on a shared server."""
+    queued_embedder: Callable[[Caller, bool], Embedder] | None = None
+    """Makes the embedder of a caller, or of a job, who take turns at a local model on a server."""
     embed_later: Callable[[Caller], None] | None = None
     """Starts to embed what a tenant stored without vectors, on a shared server."""
     is_background: bool = False
@@ -182,22 +175,20 @@ class Services:
 
     def embedder_for(self, caller: Caller) -> Embedder:
         """Return the embedder for stored texts of a caller, which take turns on a server."""
-        if self.embedding_queue is None:
+        if self.queued_embedder is None:
             return self.embedder
-        # Only a shared server has a queue.
-        from commonbrain.embeddings.fair_queue import Lane, QueuedEmbedder  # noqa: PLC0415
-
-        lane = Lane(tenant=caller.tenant, is_background=self.is_background)
-        return QueuedEmbedder(embedder=self.embedder, queue=self.embedding_queue, lane=lane)
+        return self.queued_embedder(caller, self.is_background)
 
     def parameters_for(self, caller: Caller) -> Parameters:
-        """Return the parameters in force for a caller: the settings, and the tenant's policy.
+        """Return the parameters in force: the settings, on a server with the tenant's policy.
 
         Raises:
             UnavailableError: the store did not answer.
 
         """
-        return self.parameters.under(self.policies.of(caller).parameters)
+        if self.guard is None:
+            return self.parameters
+        return self.parameters.under(self.guard.policy(caller).parameters)
 
     def space_for(self, caller: Caller) -> EmbeddingSpace:
         """Return the embedding space with the thresholds in force for a caller.

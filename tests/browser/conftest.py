@@ -12,7 +12,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
 from commonbrain.web.local_sessions import LocalSessions
-from tests.server.serving import listening
+from tests.serving import listening
 from tests.web.demo import Demo, fill
 
 WIDE, NARROW = 1440, 390

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, ViewportSize, expect
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import HEIGHT, NARROW, TIMEOUT_MS, WIDE
 from tests.security.providing import CLIENT, SECRET, Provider, a_provider
-from tests.server.serving import free_port, started
+from tests.serving import free_port, started
 
 
 @pytest.fixture(scope="module")

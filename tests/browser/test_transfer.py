@@ -16,7 +16,7 @@ from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import NARROW, TIMEOUT_MS, Site
-from tests.server.serving import listening
+from tests.serving import listening
 from tests.web.demo import fill
 
 

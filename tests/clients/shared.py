@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.security.issuing import AUDIENCE, NAME, an_issuer
-from tests.server.serving import free_port, started
+from tests.serving import free_port, started
 
 KEY, TOKEN = "key", "token"
 WAYS = (KEY, TOKEN)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from commonbrain_server.http.app import make_app
+from commonbrain_server.security.logins import make_local_access
 
-from commonbrain.http.app import make_app
-from commonbrain.runtime.authentication import make_local_access
 from commonbrain.testing.builders import a_brain
 from tests.clients.example_server import server
 from tests.clients.processes import Place
-from tests.server.serving import free_port, listening, started
+from tests.serving import free_port, listening, started
 
 pytestmark = pytest.mark.clients
 

@@ -12,7 +12,7 @@ from tests.distributed.tenants import names_on_each_worker
 from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
 from tests.processes import TIMEOUT_S, until
-from tests.server.serving import client_at, free_port, started
+from tests.serving import client_at, free_port, started
 
 pytestmark = pytest.mark.citus
 

@@ -14,7 +14,7 @@ from commonbrain.storage.interface import DistributeResult
 from commonbrain.storage.postgres.opening import distribute_postgres, upgrade_postgres
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, lexical, nearest, put, stored
-from tests.deploy.test_backup import run
+from tests.deploy_files import run_script
 from tests.distributed.cluster import CitusServer
 from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
@@ -125,9 +125,9 @@ def test_backup_of_the_coordinator_is_restored_on_a_single_server(
         with closing(database.opened()) as store:
             put(store, a_memory(1, "tea is ready"))
             expected = stored(store, 1), lexical(store, "tea")
-        made = run("backup.sh", str(tmp_path), owner=database.owner)
+        made = run_script("backup.sh", str(tmp_path), owner=database.owner)
         assert made.returncode == 0, made.stderr
-        back = run("restore.sh", made.stdout.strip(), owner=restored.owner)
+        back = run_script("restore.sh", made.stdout.strip(), owner=restored.owner)
         assert back.returncode == 0, back.stderr
 
         with closing(restored.opened()) as store:

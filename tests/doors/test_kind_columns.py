@@ -17,7 +17,7 @@ from commonbrain.mcp.server import build_server
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.testing.builders import a_brain
 from tests.doors.conftest import Command
-from tests.server.serving import an_app, calling
+from tests.serving import an_app, calling
 
 # What the system sets: revisions set the status, claims the lease, repetition the count.
 SYSTEM_COLUMNS: Final = {"status", "lease_holder", "lease_until", "recurrences", "sender"}

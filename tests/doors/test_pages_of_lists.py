@@ -21,7 +21,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
-from tests.server.serving import an_app, calling
+from tests.serving import an_app, calling
 
 OPERATIONS: Final = {one.name: one for one in load_operations()}
 COUNT = 5

@@ -33,7 +33,7 @@ from commonbrain.runtime.dev_servers import (
     redis_server,
 )
 from tests.processes import TIMEOUT_S, clean_environment
-from tests.server.serving import until_ready
+from tests.serving import until_ready
 
 ADMIN = "ada"
 WRITERS = ("ann", "ben")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import commonbrain
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import is_archived, is_dormant, strength
 from commonbrain.model.parameters import (
@@ -22,10 +22,9 @@ from commonbrain.model.parameters import (
     Parameters,
     change_parameters,
 )
-from commonbrain.model.scope import OnSecret, Policy, Trust
+from commonbrain.model.scope import OnSecret, Trust
 from commonbrain.testing.builders import NOON, WordHashEmbedder, a_brain, a_memory
-from tests.flows.asking import remember_one, stored
-from tests.flows.working import a_worker
+from tests.flows.asking import stored
 
 SECRET = "The key is ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -141,22 +140,6 @@ def test_confidence_of_unsourced_facts_and_low_salience_follow_the_parameters(pa
 
 
 @pytest.mark.requirement("DO-22")
-def test_policy_of_a_tenant_applies_to_all_its_callers(
-    brain: Brain,
-) -> None:
-    web = stored(brain, "The kettle is blue", kind="fact", trust=Trust.UNTRUSTED_WEB)
-    assert not brain.recall("kettle").items
-    brain.govern.policy(parameters=("trust_min=0.3", "secrets=redact", "recall_items=1"))
-    assert [one.id for one in brain.recall("kettle").items] == [web]
-    redacted = brain.get(stored(brain, SECRET, kind="fact"))
-    assert "ghp_" not in str(redacted.body)
-    assert len(brain.recall().items) == 1
-    brain.govern.policy(parameters=("trust_min=",))
-    assert not brain.recall("kettle").items
-    assert brain.govern.usage().policy.parameters == ("recall_items=1", "secrets=redact")
-
-
-@pytest.mark.requirement("DO-22")
 def test_invalid_parameter_does_not_change_the_policy(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
@@ -177,82 +160,15 @@ def test_invalid_parameter_does_not_change_the_policy(
             assert brain.govern.usage().policy.parameters == ("trust_min=0.6",)
 
 
-def test_parameter_of_an_older_program_is_ignored_and_can_be_removed(brain: Brain) -> None:
-    known = ("duplicate_threshold=0.9", "trust_min=0.3")
-    with brain.services.store.begin(brain.caller.tenant) as tx:
-        tx.credentials.set_policy(Policy(parameters=known))
-    brain.services.policies.forget(brain.caller.tenant)
-    web = stored(brain, "The kettle is blue", kind="fact", trust=Trust.UNTRUSTED_WEB)
-    assert [one.id for one in brain.recall("kettle").items] == [web]
-    policy = brain.govern.policy(parameters=("duplicate_threshold=",))
-    assert policy.parameters == ("trust_min=0.3",)
-
-
-def test_thresholds_of_a_tenant_decide_what_is_reported_as_similar(brain: Brain) -> None:
-    stored(brain, "The nightly build runs on two cores", kind="fact")
-    brain.govern.policy(parameters=("similar_threshold=0.99",))
-    other = remember_one(brain, "The nightly build runs on two fast cores", kind="fact")
-    assert other.similar == ()
-    brain.govern.policy(parameters=("similar_threshold=0.2",))
-    third = remember_one(brain, "The nightly build runs on two slow cores", kind="fact")
-    assert third.similar
-
-
 NEAR = (
     "Review every pull request before merging it",
     "Before merging it, a colleague reads every pull request",
 )
 
 
-@pytest.mark.requirement("DO-22")
-def test_thresholds_of_a_tenant_reach_suspects_and_consolidation(brain: Brain) -> None:
-    one, other = sorted(stored(brain, text, kind="rule", project="api") for text in NEAR)
-
-    def pairs() -> tuple[int, object]:
-        suspects = brain.review("duplicates").duplicates
-        job = brain.jobs.run("consolidate")
-        a_worker(brain, kinds=["consolidate"]).sweep()
-        return len(suspects), dict(brain.jobs.show(job.id).result or {})["near_pairs"]
-
-    assert pairs() == (1, 1)
-    brain.govern.policy(parameters=("similar_threshold=0.97",))
-    assert pairs() == (0, 0)
-    with pytest.raises(RejectedError, match="not in conflict"):
-        brain.revise.keep_both(one, other=other, reason="two teams")
-
-
-@pytest.mark.requirement("DO-22")
-def test_thresholds_of_a_tenant_reach_the_reasons_that_are_suggested(brain: Brain) -> None:
-    stored(brain, "The shop runs on one Postgres server of the old kind", kind="fact")
-    text = "We lock {} rows because the shop runs on one Postgres server."
-    assert remember_one(brain, text.format("stock"), kind="task").suggestions
-    brain.govern.policy(parameters=("similar_threshold=0.97",))
-    assert not remember_one(brain, text.format("order"), kind="task").suggestions
-
-
 def test_threshold_of_zero_is_not_treated_as_unset() -> None:
     space = WordHashEmbedder.space.under(Parameters(similar_threshold=0))
     assert space.similar_threshold == 0
-
-
-@pytest.mark.requirement("DO-22")
-def test_policy_only_raises_the_trust_needed_without_a_query(
-    brain: Brain,
-) -> None:
-    claim = stored(brain, "Deploy with two approvals", kind="rule", severity="BLOCKER")
-
-    def blockers() -> set[str]:
-        checked = brain.session.checkpoint("deploy the shop").checked
-        booted = brain.boot(task="deploy the shop")
-        assert checked is not None
-        assert {one.id for one in booted.blockers} == {one.id for one in checked.blockers}
-        return {one.id for one in checked.blockers}
-
-    brain.govern.policy(parameters=("trust_min=0.3",))
-    assert blockers() == {claim}
-    brain.govern.policy(parameters=("trust_min=0.9",))
-    assert blockers() == set()
-    assert Parameters(trust_min=0.3).proactive_trust_min == DEFAULTS.trust_min
 
 
 def test_kinds_and_policies_refuse_unknown_names() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from commonbrain_server.observability.metrics import PrometheusMetrics
 from sqlalchemy import make_url
 from typer.testing import CliRunner
 
@@ -20,7 +21,6 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
 from commonbrain.observability.interface import NoTelemetry, RecallMetrics
-from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.store import Store, Transaction

@@ -1,65 +1,33 @@
-"""Keys of a brain, callers with a credential, and two tenants on each engine."""
+"""Two tenants on each engine."""
 
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role
-from commonbrain.security.api_keys import ApiKeyAuthenticator
-from commonbrain.security.authentication import Authenticator
-from commonbrain.security.rate_limits import MovingWindowLimiter
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import (
     FakeClock,
     Opener,
     SeededRandom,
-    a_brain,
-    an_access,
     use_store_opener,
 )
+from tests.guarded import a_guarded_brain
 from tests.postgres import Database, Server
 from tests.security.engines import ENGINES
-from tests.security.keys import CountingPasswordHasher
 from tests.security.world import Contents, World, fill
 
 
 @pytest.fixture
-def new(brain: Brain) -> Callable[..., NewKey]:
-    def make(agent: str = "bob", role: Role = Role.WRITER, **more: object) -> NewKey:
-        return brain.govern.create_key(KeyRequest(agent=agent, role=role, **more))  # type: ignore[arg-type]
-
-    return make
-
-
-@pytest.fixture
-def access(brain: Brain) -> Authenticator:
-    return an_access(brain)
-
-
-@pytest.fixture
-def password_hasher(brain: Brain) -> CountingPasswordHasher:
-    return CountingPasswordHasher(brain.services.password_hasher())
-
-
-@pytest.fixture
-def counted(brain: Brain, password_hasher: CountingPasswordHasher) -> ApiKeyAuthenticator:
-    services = brain.services
-    return ApiKeyAuthenticator(
-        store=services.store,
-        password_hasher=password_hasher,
-        clock=services.clock,
-        rates=MovingWindowLimiter(),
-        refusals=services.refusals,
-    )
+def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
+    """A brain on a new file, guarded as on a server."""
+    with a_guarded_brain(path, clock=clock) as brain:
+        yield brain
 
 
 @pytest.fixture
@@ -73,14 +41,14 @@ def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
             stack.enter_context(use_store_opener(opener_of(database)))
         elif engine and request.config.getoption("--engine") != engine:
             pytest.skip("the engine is another one")
-        yield stack.enter_context(a_brain(path, clock=FakeClock()))
+        yield stack.enter_context(a_guarded_brain(path, clock=FakeClock()))
 
 
 @pytest.fixture(scope="session")
 def filled_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Contents]:
     """A folder with a file of both tenants, which tests copy, and what is in it."""
     folder = tmp_path_factory.mktemp("filled")
-    with a_brain(folder / "brain.db", clock=FakeClock()) as owner:
+    with a_guarded_brain(folder / "brain.db", clock=FakeClock()) as owner:
         return folder, fill(owner)
 
 
@@ -93,7 +61,7 @@ def filled_database(
     with postgres.database() as database:
         with (
             use_store_opener(opener_of(database)),
-            a_brain(folder / "brain.db", clock=FakeClock()) as owner,
+            a_guarded_brain(folder / "brain.db", clock=FakeClock()) as owner,
         ):
             contents = fill(owner)
         yield folder, contents, database.name
@@ -104,7 +72,7 @@ def world_file(filled_file: tuple[Path, Contents], path: Path) -> Generator[Worl
     """Both tenants in a file of this test."""
     folder, contents = filled_file
     shutil.copytree(folder, path.parent, dirs_exist_ok=True)
-    with a_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner:
+    with a_guarded_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner:
         yield contents.world(owner, path)
 
 
@@ -118,7 +86,7 @@ def world_database(
     with (
         copied(postgres, template) as database,
         use_store_opener(opener_of(database)),
-        a_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner,
+        a_guarded_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner,
     ):
         yield contents.world(owner, path), database
 
@@ -152,22 +120,3 @@ def opener_of(database: Database) -> Opener:
         return database.opened(space=space, clock=clock)
 
     return opened
-
-
-@pytest.fixture
-def networked(brain: Brain) -> Callable[..., Brain]:
-    """Return the brain as a caller with a credential sees it."""
-
-    def see(
-        policy: Policy = NO_POLICY,
-        *,
-        credential: str = "00000001",
-        role: Role = Role.WRITER,
-        own: Role | None = None,
-        **more: Any,  # noqa: ANN401 a caller's fields are of any sort
-    ) -> Brain:
-        admission = Admission(credential=credential, role=own or role, policy=policy)
-        caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
-        return Brain(brain.services, caller)
-
-    return see

@@ -9,11 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
+from commonbrain_server.security.authentication import Issuer
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
-
-from commonbrain.security.authentication import Issuer
 
 NAME = "https://issuer.test"
 AUDIENCE = "https://brain.test"

@@ -7,7 +7,8 @@ import pytest
 import commonbrain
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
+from commonbrain.testing.builders import FakeClock, SeededRandom
+from tests.guarded import a_guarded_brain
 from tests.in_process import run_brain
 from tests.security.attempts import drawn, spread
 from tests.security.transports import TRANSPORTS, tried
@@ -37,7 +38,7 @@ def filled(owner: Brain, path: Path) -> World:
 
 @pytest.mark.requirement("ST-04")
 def test_library_and_mcp_show_nothing_private_to_another_agent(path: Path) -> None:
-    with a_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner:
+    with a_guarded_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner:
         world = filled(owner, path)
         every = list(drawn(world))
         for name, each in (("library", 2), ("MCP", 1)):

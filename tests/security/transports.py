@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from commonbrain_server.http.app import make_app
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import TextContent
@@ -21,11 +22,11 @@ from starlette.testclient import TestClient
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import Profile, Transport
 from commonbrain.client import Brain
-from commonbrain.http.app import make_app
 from commonbrain.mcp.server import build_server
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Role
-from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain, an_access
+from commonbrain.testing.builders import FakeClock, SeededRandom
+from tests.guarded import a_guarded_brain, an_access
 from tests.security.attempts import AnyOperation, Ask, Attempt
 from tests.security.world import ID, World
 
@@ -121,7 +122,7 @@ def mcp_http(world: World) -> Generator[Ask]:
 def serving(world: World) -> Generator[TestClient]:
     """Serve the store in this process to a client with the attacker's key."""
     # As another process would: an application closes its brain when it ends.
-    brain = a_brain(world.path, clock=FakeClock(), random_source=SeededRandom(8377))
+    brain = a_guarded_brain(world.path, clock=FakeClock(), random_source=SeededRandom(8377))
     app = make_app(brain, an_access(brain), hosts=frozenset({"localhost"}))
     headers = {
         "Authorization": f"Bearer {world.key}",

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.server.serving import an_app, client_at, listening
+from tests.serving import an_app, client_at, listening
 
 pytestmark = pytest.mark.part("server")
 

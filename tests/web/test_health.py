@@ -115,17 +115,3 @@ def test_failed_call_is_shown_as_escaped_text(brain: Brain, clock: FakeClock) ->
     assert "<script>alert" not in page
     # The content security policy allows neither styles nor handlers within the page.
     assert not re.search(r"<[^>]* (style|on\w+)=", page)
-
-
-@pytest.mark.of_a_file
-def test_health_page_shows_the_time_of_the_last_backup(
-    brain: Brain, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    # The audit has a line for each copy of the store if reads are audited.
-    brain.govern.policy(are_reads_audited=True)
-    brain.backup(tmp_path_factory.mktemp("copies") / "copy.db")
-    with visiting(brain) as ann:
-        upkeep = ann.read("/health")["upkeep"]
-
-    assert upkeep["backed_up_at"] is not None
-    assert upkeep["maintained_at"] is None

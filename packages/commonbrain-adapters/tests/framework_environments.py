@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.server.serving import free_port, started
+from tests.serving import free_port, started
 
 ROOT: Final = Path(__file__).parents[3]
 TOOLS: Final = ("anyio", "hypothesis", "pytest>=9.2")

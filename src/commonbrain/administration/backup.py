@@ -9,7 +9,7 @@ from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import MAINTAINED_AT_ONCE
 from commonbrain.model.scope import Caller
-from commonbrain.security.read_audit import record_copy
+from commonbrain.security.guard import Guard
 from commonbrain.services import Services
 from commonbrain.storage.interface import Backup, Progress, ignore_progress
 
@@ -46,16 +46,18 @@ class CreateBackup:
 
         """
         path = Path(destination).expanduser()
-        for tenant in self.services.store.tenants():
-            self._record(dataclasses.replace(self.caller, tenant=tenant), path)
+        if self.services.guard is not None:
+            for tenant in self.services.store.tenants():
+                caller = dataclasses.replace(self.caller, tenant=tenant)
+                self._record(caller, path, guard=self.services.guard)
         return self.services.store.backup(path, replace=replace, on_progress=on_progress)
 
-    def _record(self, caller: Caller, path: Path) -> None:
-        if not self.services.policies.of(caller).are_reads_audited:
+    def _record(self, caller: Caller, path: Path, *, guard: Guard) -> None:
+        if not guard.policy(caller).are_reads_audited:
             return
         with self.services.store.snapshot(caller.tenant) as tx:
             memories = sum(tx.memories.counts().values())
-        record_copy(self.services, caller, action="backup", subject=path.name, memories=memories)
+        guard.note_copy(caller, action="backup", subject=path.name, memories=memories)
 
 
 _WORDS: Final = 0.2

@@ -25,7 +25,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.security.read_audit import unshown
+from commonbrain.security.guard import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter, Progress, ignore_progress
 

@@ -33,7 +33,6 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory, is_erased
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.change_log import record_related_change
@@ -54,7 +53,6 @@ class Erase:
     services: Services
     caller: Caller
 
-    @audited("shown by erase")
     def __call__(
         self,
         id: str | Sequence[str] = (),  # noqa: A002 the public name is id

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
+from commonbrain.extras import load_extra
 from commonbrain.model.agents import (
     PREFIX_CHARS,
     SECRET_CHARS,
@@ -32,9 +33,15 @@ from commonbrain.model.paging import Listing, Page
 from commonbrain.model.parameters import change_parameters
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
-from commonbrain.security.quotas import count_stored
+from commonbrain.security.guard import count_stored
 from commonbrain.services import Services
-from commonbrain.storage.interface import AccessEntry, AuditFilter, AuditLine, Tenant
+from commonbrain.storage.interface import (
+    AccessEntry,
+    AuditFilter,
+    AuditLine,
+    PasswordHasher,
+    Tenant,
+)
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -143,7 +150,7 @@ class AdministerTenant:
             label=request.label,
             scopes=request.scopes,
             networks=networks,
-            seal=self.services.password_hasher().hash(text.secret),
+            seal=_hasher().hash(text.secret),
             created_at=now,
             expires_at=expires,
         )
@@ -173,7 +180,7 @@ class AdministerTenant:
             )
         now = self.services.clock.now()
         text = self._drawn()
-        password_hash = self.services.password_hasher().hash(text.secret)
+        password_hash = _hasher().hash(text.secret)
         with self.services.store.begin(self.caller.tenant) as tx:
             old = tx.credentials.key(prefix)
             if old is None or not old.is_good(now):
@@ -233,7 +240,8 @@ class AdministerTenant:
             policy = replace(known, **change)
             tx.credentials.set_policy(policy)
             self._note(tx, "policy", subject=None)
-        self.services.policies.forget(self.caller.tenant)
+        if self.services.guard is not None:
+            self.services.guard.policy_changed(self.caller.tenant)
         return policy
 
     def usage(self) -> Usage:
@@ -316,6 +324,14 @@ class AdministerTenant:
     def _note(self, tx: Transaction, action: str, *, subject: str | None) -> None:
         now = self.services.clock.now()
         tx.credentials.note(AccessEntry.by(self.caller, action, at=now, subject=subject))
+
+
+def _hasher() -> PasswordHasher:
+    """Create the hasher of keys, whose library takes long to load."""
+    load_extra("argon2", extra="server")
+    from commonbrain.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
+
+    return Argon2PasswordHasher()
 
 
 def _entry(line: AuditLine) -> AccessEntry:

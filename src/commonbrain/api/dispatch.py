@@ -150,8 +150,10 @@ def authorize(services: Services, caller: Caller) -> None:
         LimitExceededError: `rate_limited`; only the access audit records it.
 
     """
+    if services.guard is None:
+        return
     try:
-        services.quotas.check_rate(caller)
+        services.guard.check_rate(caller)
     except LimitExceededError as error:
         record_denial(ADMITTING, services, caller=caller, error=error)
         raise
@@ -174,8 +176,9 @@ def authorize_call(
 
     """
     _check_role(operation, brain.caller)
-    if operation.consumes_quota(request):
-        brain.services.quotas.check_quota(brain.caller)
+    guard = brain.services.guard
+    if guard is not None and operation.consumes_quota(request):
+        guard.check_quota(brain.caller)
     if transport is not Transport.WEB:
         # The rule is for agents: a person has no session to boot.
         _check_has_booted(operation, brain)
@@ -189,8 +192,10 @@ def record_denial(
     error: CommonbrainError,
     wait_s: float = 0.0,
 ) -> None:
-    """Record a refusal in the access audit, without content; wait for that at most so long."""
-    services.refusals.note(
+    """Record a refusal in the access audit of a server, without content; wait at most so long."""
+    if services.guard is None:
+        return
+    services.guard.note_denial(
         caller.tenant,
         replace(AccessEntry.by(caller, action, at=services.clock.now()), code=error.code),
         wait_s=wait_s,

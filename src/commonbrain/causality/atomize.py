@@ -23,7 +23,7 @@ from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, confidence_of
 from commonbrain.model.query import Filter, KindFilter
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
-from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
@@ -77,7 +77,6 @@ class Atomize:
     services: Services
     caller: Caller
 
-    @audited("shown by atomize")
     def __call__(
         self,
         ids: Sequence[str] | str = (),

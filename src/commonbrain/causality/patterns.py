@@ -34,7 +34,7 @@ from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.occurrences import Times, at_each_time, times_of
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.retrieval.provenance import seen
-from commonbrain.security.read_audit import note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.actions import ActionKey, action_key
 from commonbrain.text.time_expressions.calendar import EARLIEST

@@ -48,7 +48,7 @@ from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.provenance import provenance, seen
 from commonbrain.retrieval.recall import Recall, check_length
 from commonbrain.retrieval.value_history import ChangeReader
-from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise
@@ -301,17 +301,14 @@ class Trace:
     services: Services
     caller: Caller
 
-    @audited("trace causes")
     def causes(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
         """Follow a memory, given by id or words, back to its causes."""
         return self._chain("causes", what, way=Direction.AGAINST, depth=depth)
 
-    @audited("trace effects")
     def effects(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
         """Follow a memory, given by id or words, to its effects."""
         return self._chain("effects", what, way=Direction.ALONG, depth=depth)
 
-    @audited("trace before")
     def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Return what preceded an outcome in words, a memory, or a time ("yesterday at 3pm")."""
         query = _checked_query(what)
@@ -326,7 +323,6 @@ class Trace:
             those = window.at_each_time(own) if is_id else window.occurrences(query)
             return find_precursors(window, episodes(tx, those), query=query, are_all=not is_id)
 
-    @audited("trace patterns")
     def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Return what at least three occurrences of an outcome have in common."""
         query = _checked_query(outcome)
@@ -334,7 +330,6 @@ class Trace:
         with self._snapshot() as tx:
             return patterns(self._window(tx, hours=hours), query)
 
-    @audited("trace deepen")
     def deepen(self, query: str, *, depth: int = DEEPEN_DEPTH) -> TraceResult:
         """Rank the root causes of up to five episodes that match a query."""
         query = _checked_query(query)
@@ -347,7 +342,6 @@ class Trace:
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth)
             return self._noted(tx, find_roots(walker, targets, op="deepen", query=query))
 
-    @audited("trace dependents")
     def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> TraceResult:  # noqa: A002 the public name is id
         """Return the memories that would need review if a memory became invalid."""
         _check(depth, "depth", low=1, high=DEPTH_MAX)
@@ -356,7 +350,6 @@ class Trace:
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth, types=SUPPORTS)
             return self._noted(tx, dependents_of(walker, start, query=id))
 
-    @audited("trace provenance")
     def provenance(self, id: str) -> TraceResult:  # noqa: A002 the public name is id
         """Return the origin of a memory: sources, messages and thread."""
         with self._snapshot() as tx:

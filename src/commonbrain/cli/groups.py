@@ -174,7 +174,7 @@ IMPORTED: Final[Mapping[str, str]] = {
 }
 """Commands of the modules of those names, imported when they are used; all need tables."""
 
-PACKAGED: Final[Mapping[str, str]] = {"eval": "eval"}
+PACKAGED: Final[Mapping[str, str]] = {"dev": "server", "eval": "eval", "serve": "server"}
 """Commands of other packages, which add them as entry points, with the extras that install them."""
 
 FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {

@@ -95,31 +95,6 @@ def mcp(
 
 
 @app.command()
-def serve(
-    *,
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on; default 127.0.0.1.")
-    ] = None,
-    port: Annotated[int | None, typer.Option(help="Port; default 8377.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of server processes; default 1.")
-    ] = None,
-    open: Annotated[  # noqa: A002 the option is --open
-        bool, typer.Option("--open", help="Accept calls from this machine without a key.")
-    ] = False,
-    url: Annotated[str | None, typer.Option(help="Public URL, behind a proxy.")] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="Another host name to accept.")
-    ] = None,
-) -> None:
-    """Serve agents and people over HTTP: the page at /, REST under /v1, MCP at /mcp."""
-    from commonbrain.cli.serve import run_server  # noqa: PLC0415
-
-    options = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
-    run_server(_STATE.get(), **options, allow_hosts=allow_host)
-
-
-@app.command()
 def ui(
     context: typer.Context,
     *,
@@ -132,21 +107,6 @@ def ui(
     from commonbrain.cli.ui import run_ui  # noqa: PLC0415
 
     run_ui(context.obj, port=port, opens_browser=browser)
-
-
-@app.command()
-def dev(
-    *,
-    folder: Annotated[Path, typer.Argument(help="Folder for the data of Postgres and Redis.")],
-    port: Annotated[int | None, typer.Option(help="Port; default 8377.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of server processes; default 1.")
-    ] = None,
-) -> None:
-    """Run a complete server for development: Postgres, Redis, a worker and a first key."""
-    from commonbrain.cli.serve import run_dev_server  # noqa: PLC0415
-
-    run_dev_server(_STATE.get(), folder, port=port, workers=workers)
 
 
 # Progress bars, tables and colours are loaded by the commands that use them: loading takes longer

@@ -39,7 +39,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import show_instant
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
@@ -179,7 +178,6 @@ class Maintain:
     services: Services
     caller: Caller
 
-    @audited("maintain")
     def preview(self) -> MaintenancePreview:
         """Return what maintenance would do now, without changing anything.
 

@@ -41,7 +41,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.recall import Recall
-from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
@@ -427,7 +427,6 @@ class Reflect:
     services: Services
     caller: Caller
 
-    @audited("reflect")
     def __call__(
         self,
         *,

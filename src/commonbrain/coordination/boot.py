@@ -68,7 +68,6 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.retrieval.skills import always_on, match_skills
 from commonbrain.retrieval.value_history import ChangeReader
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.text.entities import extract_entities
@@ -426,7 +425,6 @@ class Boot:
     services: Services
     caller: Caller
 
-    @audited("boot")
     def __call__(
         self,
         project: str | None = None,
@@ -473,7 +471,6 @@ class Boot:
             degraded.append(f"session: {error.code}, {error.message}")
         return self._briefing(caller, task_text, degraded=degraded)
 
-    @audited("boot preview")
     def preview(self, project: str | None = None, task: str | None = None) -> Briefing:
         """Return the briefing that a boot would give; starts no session and changes nothing.
 

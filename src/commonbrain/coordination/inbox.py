@@ -14,7 +14,7 @@ from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.paging import Key
 from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
-from commonbrain.security.read_audit import note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.storage.interface import Beginning
 
 if TYPE_CHECKING:

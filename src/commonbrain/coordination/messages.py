@@ -46,7 +46,6 @@ from commonbrain.model.paging import Listing, Page
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import AccessEntry, Beginning, MemoryAccess
 from commonbrain.text.normalisation import normalise, without_injected_context
@@ -68,7 +67,6 @@ class Messages:
     services: Services
     caller: Caller
 
-    @audited("message send")
     def send(
         self, to: Sequence[str] | str, body: str, **options: Unpack[MessageOptions]
     ) -> SendResult:
@@ -82,7 +80,6 @@ class Messages:
             parse_recipients(to, self.caller, services=self.services), body, options=options
         )
 
-    @audited("message reply")
     def reply(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -110,7 +107,6 @@ class Messages:
         within.update(options)
         return self._send(names, body, options=within, parent=parent)
 
-    @audited("message delegate")
     def delegate(
         self,
         to: str,
@@ -139,7 +135,6 @@ class Messages:
             sent = send_with_task(unit, message, task=task, thread=thread_of(options))
         return self._sent(sent)
 
-    @audited("message inbox")
     def inbox(
         self,
         *,
@@ -174,7 +169,6 @@ class Messages:
                 more=page.more,
             )
 
-    @audited("message read")
     def read(self, id: str | Sequence[str]) -> MessagePage:  # noqa: A002 the public name is id
         """Return messages in full, in the requested order, and mark them as read."""
         message_ids = [id] if isinstance(id, str) else list(dict.fromkeys(id))
@@ -195,7 +189,6 @@ class Messages:
         self.services.journal.touch(access)
         return MessagePage(messages=shown)
 
-    @audited("message ack")
     def ack(self, id: str, body: str | None = None) -> MessageView:  # noqa: A002 the public name is id
         """Acknowledge a message, with an optional note to its sender; this marks it as read."""
         answer = self._answer(body)
@@ -215,7 +208,6 @@ class Messages:
             )
             return shown
 
-    @audited("message history")
     def history(
         self,
         *,
@@ -251,7 +243,6 @@ class Messages:
                 more=page.more,
             )
 
-    @audited("message threads")
     def threads(
         self,
         *,
@@ -283,7 +274,6 @@ class Messages:
             )
         return ThreadPage(threads=lines, next=page.next, more=page.more)
 
-    @audited("message thread")
     def thread(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -353,7 +343,6 @@ class Messages:
             )
         return names
 
-    @audited("message delegated")
     def delegated(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
     ) -> AssignedTaskPage:

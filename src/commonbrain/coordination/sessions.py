@@ -63,7 +63,6 @@ from commonbrain.model.skills import read_skill, skill_of
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.plan import search_terms
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
 from commonbrain.text.commits import COMMIT_TERMS, concerns_commits
@@ -369,7 +368,6 @@ class Sessions:
             notes = tuple(to_note_view(one) for one in list_notes(unit))
         return SessionResponse(op="notes", session=self.caller.session, notes=notes)
 
-    @audited("session checkpoint")
     def checkpoint(self, action: str) -> SessionResponse:
         """Return the rules that apply to a planned action; a repetition within 5 minutes is short.
 
@@ -383,13 +381,11 @@ class Sessions:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
 
-    @audited("session checkpoint")
     def commit_checkpoint(self, action: str) -> CheckpointResult:
         """Return the rules on commits; a repetition of the action within 5 minutes is short."""
         with write_unit(self.services, self.caller) as unit:
             return suppress_repeat(unit, action, checked=commit_rules(unit))
 
-    @audited("session tasks")
     def tasks(
         self,
         *,
@@ -419,7 +415,6 @@ class Sessions:
             more=page.more,
         )
 
-    @audited("session claim")
     def claim(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -438,7 +433,6 @@ class Sessions:
             lease = claim(unit, id, minutes=minutes)
         return SessionResponse(op="claim", session=self.caller.session, lease=lease)
 
-    @audited("session release")
     def release(self, id: str) -> SessionResponse:  # noqa: A002 the public name is id
         """Release a leased task; an admin may release any.
 
@@ -452,7 +446,6 @@ class Sessions:
             lease = release(unit, id)
         return SessionResponse(op="release", session=self.caller.session, lease=lease)
 
-    @audited("session handoff")
     def handoff(
         self,
         summary: str,
@@ -481,7 +474,6 @@ class Sessions:
             Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         )
 
-    @audited("session sum_up")
     def sum_up(self, summary: str) -> SessionResponse:
         """Store an automatic handoff, unless the agent wrote one itself.
 
@@ -501,7 +493,6 @@ class Sessions:
             self.services.start_embedding(self.caller)
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
 
-    @audited("session end")
     def end(
         self,
         summary: str = "",

@@ -27,7 +27,6 @@ from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.security.authority import Proposal
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 
 
@@ -61,7 +60,6 @@ class BulkEdit:
     services: Services
     caller: Caller
 
-    @audited("shown by bulk edit")
     def __call__(
         self,
         ids: Sequence[str],

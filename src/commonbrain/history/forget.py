@@ -35,7 +35,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, is_authorized
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, record_feedback
 
@@ -49,7 +48,6 @@ class Forget:
     services: Services
     caller: Caller
 
-    @audited("shown by forget")
     def __call__(
         self,
         id: str | Sequence[str] = (),  # noqa: A002 the public name is id
@@ -176,7 +174,6 @@ class Prune:
     services: Services
     caller: Caller
 
-    @audited("shown by prune")
     def __call__(
         self,
         *,

@@ -27,7 +27,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.security.authority import proposal_of
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 
@@ -155,7 +154,6 @@ class ListReviewQueue:
     services: Services
     caller: Caller
 
-    @audited("review queue")
     def __call__(
         self,
         category: ReviewCategory | str | None = None,

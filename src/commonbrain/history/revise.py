@@ -67,7 +67,6 @@ from commonbrain.security.authority import (
     proposal_of,
     without_proposal,
 )
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     check_version,
@@ -304,7 +303,6 @@ class Revise:
     services: Services
     caller: Caller
 
-    @audited("shown by revise")
     def supersede(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -511,7 +509,6 @@ class Revise:
         """Confirm a memory that needs review, with the reason why it is still valid."""
         return self._do(Action.REVIEW, id, reason=self._reason(reason))
 
-    @audited("shown by revise")
     def preview(self, id: str) -> AffectedDependents:  # noqa: A002 the public name is id
         """Return which memories would need review or be archived if this one became invalid."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
@@ -545,7 +542,6 @@ class Revise:
         ]
         return plain_names(clean, what=what)
 
-    @audited("shown by revise")
     def _do(
         self,
         op: Action,

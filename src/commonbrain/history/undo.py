@@ -37,7 +37,6 @@ from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack, ack_of
 from commonbrain.model.timestamps import show_instant
 from commonbrain.security.authority import check_may_bind_all
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     annotation_image,
@@ -347,7 +346,6 @@ class Undo:
     services: Services
     caller: Caller
 
-    @audited("shown by undo")
     def __call__(
         self, *, reason: str, confirm: int | None = None, **criteria: Unpack[UndoCriteria]
     ) -> BulkChangeResult:

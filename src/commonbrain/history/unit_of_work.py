@@ -24,7 +24,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import check_may_bind_all
-from commonbrain.security.quotas import UNCOUNTED_STATES
+from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import QueryScope
@@ -78,8 +78,9 @@ class UnitOfWork:
 
         """
         check_may_bind_all(self.caller, before, after=after)
-        if before.state is State.FORGOTTEN and after.state not in UNCOUNTED_STATES:
-            self.services.quotas.reserve(self.caller, self.tx)
+        is_counted = before.state is State.FORGOTTEN and after.state not in UNCOUNTED_STATES
+        if is_counted and self.services.guard is not None:
+            self.services.guard.reserve(self.caller, self.tx)
         record_update(
             self.tx,
             before,

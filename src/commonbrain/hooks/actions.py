@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -37,7 +38,7 @@ from commonbrain.runtime.bootstrap import brain_of, open_brain
 from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.security.read_audit import unshown
+from commonbrain.security.guard import audited, unshown
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
@@ -300,7 +301,8 @@ def recall_for_prompt(
         proactive=True,
     )
     recall = Recall(brain.services, brain.caller, overrides)
-    return recall(text[:QUERY_CHARS_MAX], **options)
+    read = partial(recall, text[:QUERY_CHARS_MAX], **options)
+    return audited(brain.services, brain.caller, action="recall", read=read)
 
 
 def _edit(brain: Brain, request: HookRequest) -> str | None:
@@ -311,7 +313,8 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
     event = request.event
     code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
     budget = request.tokens - _BLOCK_TOKENS
-    result = RecallForEdit(brain.services, brain.caller)(code, max_tokens=budget)
+    read = partial(RecallForEdit(brain.services, brain.caller), code, max_tokens=budget)
+    result = audited(brain.services, brain.caller, action="recall for edit", read=read)
     request.runs.mark_searched(event.session, event.files)
     return injected_block(result.evidence) if result else None
 

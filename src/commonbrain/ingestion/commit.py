@@ -131,9 +131,10 @@ def commit(
         LimitExceededError: `quota_exceeded`, the tenant's quota is used up.
 
     """
-    if not memory.superseded_count or memory.state in AWAITING_STATES:
+    is_new = not memory.superseded_count or memory.state in AWAITING_STATES
+    if is_new and services.guard is not None:
         # A replacement needs no quota, so a full tenant can still correct its memories.
-        services.quotas.reserve(caller, tx)
+        services.guard.reserve(caller, tx)
     last = 0
     if isinstance(memory.detail, MessageDetail):
         memory = _in_thread(

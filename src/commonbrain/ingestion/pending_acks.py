@@ -13,7 +13,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import WITHDRAW
 from commonbrain.model.timestamps import show_day
-from commonbrain.security.read_audit import note_shown
+from commonbrain.security.guard import note_shown
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

@@ -80,7 +80,6 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import is_report
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext
 from commonbrain.storage.interface import QueryScope
@@ -104,7 +103,6 @@ class Remember:
     services: Services
     caller: Caller
 
-    @audited("shown by remember")
     def __call__(
         self,
         text: str | Draft | Sequence[Draft],

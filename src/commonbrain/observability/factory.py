@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final
+from typing import Final, cast
 
 from commonbrain.clock import Clock
-from commonbrain.extras import load_extra
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.extras import load_extra, load_row
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.interface import (
     SILENT,
@@ -26,10 +25,6 @@ from commonbrain.observability.interface import (
     Telemetry,
 )
 from commonbrain.observability.tool_events import ToolEvent
-
-if TYPE_CHECKING:
-    from commonbrain.observability.metrics import PrometheusMetrics
-
 
 _NOTIFIER_LOG: Final = logging.getLogger(__name__)
 _INTERVAL_MS: Final = 60_000.0
@@ -184,7 +179,7 @@ class TelemetryOptions:
 
 
 def make_telemetry(
-    name: str, options: TelemetryOptions, *, clock: Clock, about: dict[str, str]
+    name: str, options: TelemetryOptions, *, clock: Clock, about: Mapping[str, str]
 ) -> Telemetry:
     """Create the telemetry of a server.
 
@@ -201,37 +196,20 @@ def make_telemetry(
     spans: Telemetry = SILENT
     meters: Telemetry = SILENT
     if wants_spans(options):
-        load_extra("opentelemetry.sdk.trace", extra="server")
-        from commonbrain.observability.tracing import OtelSpans  # noqa: PLC0415 an extra's
-
-        spans = OtelSpans.sent(options.otlp_endpoint, about=about)
+        spans = _exporter("spans")(options, about)
     if options.counts:
-        load_extra("prometheus_client", extra="server")
-        from commonbrain.observability.metrics import PrometheusMetrics  # noqa: PLC0415 an extra's
-
-        prometheus = PrometheusMetrics(**about)
-        _serve_metrics(prometheus, options)
-        meters = prometheus
+        meters = _exporter("meters")(options, about)
     receivers = list(_receivers(name, options, clock=clock))
     is_enabled = receivers or spans is not SILENT or meters is not SILENT
     return TelemetryDispatch(receivers, spans=spans, meters=meters) if is_enabled else SILENT
 
 
-def _serve_metrics(meters: PrometheusMetrics, options: TelemetryOptions) -> None:
-    """Serve the metrics at a port of their own, if one is set.
-
-    Raises:
-        InvalidInputError: The address cannot be used.
-
-    """
-    try:
-        if options.port and not meters.listen(options.host, options.port):
-            _LOG.info("Another process serves the metrics at port %d.", options.port)
-    except OSError as error:
-        raise InvalidInputError(
-            f"Cannot listen at {options.host}, port {options.port}: {error.strerror}.",
-            hint="Correct COMMONBRAIN_METRICS_HOST or COMMONBRAIN_METRICS_PORT.",
-        ) from error
+def _exporter(name: str) -> Callable[[TelemetryOptions, Mapping[str, str]], Telemetry]:
+    """Load what makes an exporter, of which the server package has two."""
+    return cast(
+        "Callable[[TelemetryOptions, Mapping[str, str]], Telemetry]",
+        load_row("telemetry", name, extra="server"),
+    )
 
 
 def wants_spans(options: TelemetryOptions) -> bool:

@@ -17,7 +17,6 @@ from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.retrieval.proactive import shown_to
 from commonbrain.retrieval.value_history import ChangeReader
-from commonbrain.security.read_audit import audited
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.code_names import EditedCode, Naming, naming_of
 
@@ -39,7 +38,6 @@ class RecallForEdit:
     services: Services
     caller: Caller
 
-    @audited("recall for edit")
     def __call__(self, code: EditedCode, *, max_tokens: int) -> RecallResult | None:
         """Return memories that name the code and that the session was not shown; None if none do.
 

@@ -31,7 +31,7 @@ from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, 
 from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.skills import skill_named
 from commonbrain.retrieval.value_history import ChangeReader
-from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors
 from commonbrain.storage.interface import MemoryAccess, QueryScope
@@ -331,7 +331,6 @@ class Get:
         [shown] = self.several([chosen], views=views, bump=bump)
         return replace(shown, namesakes=others)
 
-    @audited("get")
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
     ) -> tuple[MemoryView, ...]:

@@ -33,7 +33,6 @@ from commonbrain.model.query import KindFilter
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.retrieval.plan import NEEDS_REVIEW
 from commonbrain.retrieval.provenance import FORGOTTEN
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
@@ -149,7 +148,6 @@ class ListMemories:
     services: Services
     caller: Caller
 
-    @audited("list")
     def __call__(self, query: ListQuery) -> MemoryPage:
         """List memories in order.
 

@@ -22,7 +22,6 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.retrieval.get import fetch
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
 
@@ -98,7 +97,6 @@ class ListRecalls:
     services: Services
     caller: Caller
 
-    @audited("recalls")
     def __call__(
         self,
         *,
@@ -143,7 +141,6 @@ class ListRecalls:
             shown = tuple(self._shown(tx, one) for one in page.rows)
         return RecallPage(recalls=shown, next=page.next, more=page.more)
 
-    @audited("recalls")
     def one(self, trace: str) -> RecallView:
         """Return one recall with all its candidates.
 

@@ -17,7 +17,7 @@ from commonbrain.model.memory import IMPORTED, Memory, State, is_erased
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Trust, is_visible
 from commonbrain.model.timestamps import show_day
-from commonbrain.security.read_audit import note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from commonbrain.retrieval.plan import (
 from commonbrain.retrieval.proactive import PromptJudge, plan_prompt
 from commonbrain.retrieval.retrieve import VECTOR, Deadline, Search, retrieve
 from commonbrain.retrieval.score import score
-from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
@@ -60,7 +60,6 @@ class Recall:
     caller: Caller
     overrides: RetrievalOverrides = NO_OVERRIDES
 
-    @audited("recall")
     def __call__(self, query: str = "", **options: Unpack[RecallOptions]) -> RecallResult:
         """Find the memories that answer a query; without a query, list the newest.
 

@@ -14,7 +14,6 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.skills import Skill, read_skill, skill_of
 from commonbrain.model.values import dataclass
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise
@@ -57,7 +56,6 @@ class Skills:
     services: Services
     caller: Caller
 
-    @audited("skill list")
     def __call__(self, *, limit: int = SKILLS_PAGE_MAX, cursor: str | None = None) -> SkillList:
         """List skills by name; `cursor` is `next` of the page before.
 
@@ -75,7 +73,6 @@ class Skills:
         listed = tuple(_listed(rules[id_]) for _, id_ in page.rows)
         return SkillList(skills=listed, next=page.next, more=page.more)
 
-    @audited("skill test")
     def firing(self, query: str, *, project: str | None = None) -> SkillList:
         """List the skills that a query would trigger, in the order of display.
 

@@ -19,10 +19,10 @@ from commonbrain.config import Settings
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace
 from commonbrain.embeddings.options import ENDPOINTS
-from commonbrain.extras import load_row
+from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
 from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
-from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
 from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.health import HealthProbes
@@ -52,10 +52,6 @@ from commonbrain.runtime.stores import (
     restore,
     upgrade_store,
 )
-from commonbrain.security.denials import AccessDenials
-from commonbrain.security.factory import make_password_hasher, make_rates
-from commonbrain.security.policies import TenantPolicies
-from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.setting_types import StoreLocation
@@ -122,7 +118,10 @@ def open_brain(
         settings = settings.model_copy(
             update={"lock_timeout_s": min(lock_timeout_s, settings.lock_timeout_s)}
         )
-    services = build_services(settings, resolve_store(store, settings))
+    location = resolve_store(store, settings)
+    services = build_services(settings, location)
+    if not isinstance(location, Path) or _is_shared(server_name):
+        services = _guarded(services, settings)
     if server_name is not None:
         services = replace(
             services, telemetry=listen(settings, server_name, space=services.store.space)
@@ -132,6 +131,19 @@ def open_brain(
         brain = brain_of(services, settings, tenant=tenant, **identity)
         on_failure.pop_all()
     return brain
+
+
+def _is_shared(server_name: str | None) -> bool:
+    """Return whether a server has the callers of a team; a worker alone may serve one person."""
+    return server_name in _SHARED_SERVERS and is_installed("commonbrain_server")
+
+
+def _guarded(services: Services, settings: Settings) -> Services:
+    """Return the services of a server, which limit and audit their callers."""
+    guard = cast(
+        "Callable[[Services, Settings], Services]", load_row("services", "guard", extra="server")
+    )
+    return guard(services, settings)
 
 
 def brain_of(
@@ -156,7 +168,11 @@ def brain_of(
     brain = Brain(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
         # The store creates the local tenant; others must exist.
-        brain.tenants.get(caller.tenant)
+        with services.store.snapshot(caller.tenant) as tx:
+            if tx.credentials.tenant() is None:
+                raise NotFoundError(
+                    f"There is no tenant {caller.tenant}.", hint="`brain tenant list` shows them."
+                )
     return brain
 
 
@@ -207,10 +223,6 @@ def build_services(
         http_session_idle=timedelta(minutes=settings.http_session_idle_minutes),
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
-        policies=TenantPolicies(store, clock),
-        quotas=_make_quotas(store, settings, clock=clock),
-        refusals=AccessDenials(store=store, clock=clock),
-        password_hasher=cache(make_password_hasher),
         blobs=blobs,
         staging=UploadStore(blobs),
         import_limits=_import_limits(settings),
@@ -238,16 +250,6 @@ def _import_limits(settings: Settings) -> ImportLimits:
         unpacked_bytes_max=settings.import_unpacked_bytes_max,
         files_max=settings.import_files_max,
         pieces_max=settings.import_pieces_max,
-    )
-
-
-def _make_quotas(store: StoreInterface, settings: Settings, *, clock: Clock) -> Quotas:
-    return Quotas(
-        store=store,
-        clock=clock,
-        rates=cache(partial(make_rates, reveal(settings.redis_url))),
-        key_calls_per_minute=settings.key_calls_per_minute,
-        tenant_calls_per_minute=settings.tenant_calls_per_minute,
     )
 
 
@@ -329,8 +331,8 @@ def reveal(secret: SecretStr | None) -> str | None:
     return secret.get_secret_value() if secret else None
 
 
-_METERED_SERVERS = frozenset({"serve", "worker"})
-"""Servers that export metrics; the others serve one client."""
+_SHARED_SERVERS = frozenset({"serve", "worker"})
+"""Servers that export metrics, and that have a guard; the others serve one client."""
 
 
 def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry:
@@ -346,7 +348,7 @@ def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry
     options = TelemetryOptions(
         log=settings.state.expanduser() / "log" if settings.log else None,
         otlp_endpoint=settings.otlp_endpoint,
-        counts=name in _METERED_SERVERS,
+        counts=_is_shared(name),
         desktop_notifications=settings.desktop_notifications,
         host=settings.metrics_host,
         port=settings.metrics_port,

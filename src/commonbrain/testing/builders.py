@@ -28,16 +28,6 @@ from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_trained_models
-from commonbrain.security.authentication import Authenticator, Issuer
-from commonbrain.security.denials import AccessDenials
-from commonbrain.security.factory import (
-    AuthenticationServices,
-    make_access,
-    make_password_hasher,
-    make_rates,
-)
-from commonbrain.security.policies import TenantPolicies
-from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs
@@ -266,10 +256,6 @@ def a_brain(
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
         screen=screen,
-        policies=TenantPolicies(store, clock),
-        quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
-        refusals=AccessDenials(store=store, clock=clock),
-        password_hasher=cache(make_password_hasher),
         blobs=blobs,
         staging=UploadStore(blobs),
         parameters=parameters,
@@ -294,16 +280,3 @@ def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Mem
         occurred_at=NOON,
     )
     return replace(plain, **more)
-
-
-def an_access(brain: Brain, issuer: Issuer | None = None) -> Authenticator:
-    """Create the authenticator of a brain."""
-    services = brain.services
-    authenticator = AuthenticationServices(
-        store=services.store,
-        clock=services.clock,
-        refusals=services.refusals,
-        rates=services.quotas.rates(),
-        password_hasher=services.password_hasher(),
-    )
-    return make_access(authenticator, issuer)

@@ -12,7 +12,6 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import Job, JobState
 from commonbrain.model.limits import JOBS_PAGE_MAX
 from commonbrain.model.scope import Caller, Role
-from commonbrain.security.read_audit import record_copy
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
@@ -67,9 +66,10 @@ class Export:
         path = Path(target)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             total = sum(tx.memories.counts().values())
-            record_copy(
-                self.services, self.caller, action="export", subject=path.name, memories=total
-            )
+            if self.services.guard is not None:
+                self.services.guard.note_copy(
+                    self.caller, action="export", subject=path.name, memories=total
+                )
             records = write_archive(path, _all(tx, total=total, on_progress=on_progress))
         return ExportResult(path=str(path), memories=total, records=records)
 

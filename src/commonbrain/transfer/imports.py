@@ -22,7 +22,6 @@ from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH, TAGS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
-from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.transfer.importer import (
     Importer,
@@ -193,7 +192,6 @@ class Import:
     services: Services
     caller: Caller
 
-    @audited("shown by import")
     def __call__(
         self,
         format: str,  # noqa: A002 the public name is format
@@ -236,7 +234,6 @@ class Import:
         begun = ResumeOptions(since=ImportReport(format=format, source=shown_source(source)))
         return self.go_on(import_source, resume=begun, on_progress=on_progress)
 
-    @audited("shown by import")
     def go_on(
         self,
         source: ImportSource,

@@ -27,8 +27,7 @@ from commonbrain.model.revision import Change
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
-from commonbrain.security.quotas import UNCOUNTED_STATES
-from commonbrain.security.read_audit import audited
+from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
@@ -101,7 +100,6 @@ class Merge:
     services: Services
     caller: Caller
 
-    @audited("shown by merge")
     def __call__(
         self,
         source: str | Path,
@@ -280,8 +278,8 @@ class Merge:
         known = tx.memories.get([offered.id]).get(offered.id)
         own = vectors.get(offered.id)
         if known is None:
-            if offered.state not in UNCOUNTED_STATES:
-                self.services.quotas.reserve(self.caller, tx)
+            if offered.state not in UNCOUNTED_STATES and self.services.guard is not None:
+                self.services.guard.reserve(self.caller, tx)
             tx.memories.add(offered)
             if offered.state in FINDABLE_STATES:
                 tx.index.put(offered, own)

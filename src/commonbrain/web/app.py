@@ -1,19 +1,19 @@
-"""The web page as an application: its routes, its login and its errors.
+"""The web page as an application: its routes, its sessions and its errors.
 
 Each screen has an address that can be shared; with `format=json`, or `Accept: application/json`,
 the same address returns what the screen shows as JSON.
 """
 
+from __future__ import annotations
+
 import asyncio
 import hmac
 import logging
-import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, Protocol
 
 from jinja2 import Environment
 from pydantic import TypeAdapter
@@ -38,9 +38,6 @@ from commonbrain.model.errors import (
     RejectedError,
     UnavailableError,
 )
-from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
-from commonbrain.security.authentication import CALLBACK_PATH, LOGIN_OVER
-from commonbrain.security.page_sessions import PageSession, PageSessions
 from commonbrain.web import transfers
 from commonbrain.web.actions import (
     CSRF_FIELD,
@@ -53,17 +50,14 @@ from commonbrain.web.actions import (
     sign_notice,
 )
 from commonbrain.web.backups import Backups
-from commonbrain.web.local_sessions import LocalSessions, OpenSessions
+from commonbrain.web.page_sessions import PageSession, PageSessions
 from commonbrain.web.page_settings import PageSettings
-from commonbrain.web.rendering import STATIC_FOLDERS, link
+from commonbrain.web.rendering import STATIC_FOLDERS
 from commonbrain.web.request_guard import HEADERS, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
 from commonbrain.web.screens.parts import page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, Uploads
 from commonbrain.web.visit import Visit
-
-if TYPE_CHECKING:
-    from commonbrain.security.provider_login import ProviderLogin
 
 Form = ImmutableMultiDict[str, str]
 """The fields of a form; some have several values."""
@@ -84,7 +78,7 @@ def make_page(
     threads: ThreadLimiter,
     settings: PageSettings | None = None,
     backups: Backups | None = None,
-    provider: "ProviderLogin | None" = None,
+    login: Login | None = None,
 ) -> Starlette:
     """Make the page of an open brain, which stays open when the page ends.
 
@@ -94,27 +88,25 @@ def make_page(
         threads: runs the operations.
         settings: how the page is served; on loopback by default.
         backups: makes backups of the store, if this page does.
-        provider: logs people in at an identity provider, if there is one.
+        login: lets browsers start a session; by default, the link that `brain ui` opens does.
 
     """
-    settings = settings or PageSettings()
+    settings, login = settings or PageSettings(), login or LinkLogin()
     page = Page(
         brain=brain,
         sessions=sessions,
         threads=threads,
         settings=settings,
-        uploads=Uploads(places=settings.upload_places),
+        uploads=Uploads(settings.take_upload),
         backups=backups,
-        provider=provider,
+        login=login,
+        environment=page_environment(*([login.templates] if login.templates else [])),
     )
     routes = [
         *(Route(one.path, partial(page.show, one), name=one.name) for one in all_screens()),
         Route("/do/{operation}", page.act, methods=["POST"]),
         *page.transfer_routes(),
-        Route("/open", page.open_link),
-        Route("/login", page.show_login),
-        Route("/login", page.log_in, methods=["POST"]),
-        *page.provider_routes(),
+        *login.routes(page),
         Route("/logout", page.log_out, methods=["POST"]),
         *(
             Mount(f"/static/{name}", _CachedFiles(directory=folder))
@@ -155,12 +147,12 @@ class Page:
     settings: PageSettings
     uploads: Uploads
     backups: Backups | None = None
-    provider: "ProviderLogin | None" = None
-    environment: Environment = field(default_factory=page_environment)
+    login: Login
+    environment: Environment
 
     async def show(self, screen: Screen, request: Request) -> Response:
         """Show a screen, as HTML or as JSON."""
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is None:
             return await self._ask_to_log_in(request)
         return await self.threads.run(partial(self._show, screen, request, session=session))
@@ -180,28 +172,28 @@ class Page:
             return csv()
         notice = read_notice(request.cookies.get(_NOTICE, "."), key=session.token)
         values = {"view": view, "notice": notice, "screen": screen}
-        response = self._html(request, screen.template, values=values, session=session)
+        response = self.render(request, screen.template, values=values, session=session)
         if notice is not None:
             response.delete_cookie(_NOTICE, httponly=True, samesite="strict")
         return response
 
     async def act(self, request: Request) -> Response:
         """Run the operation of a form, then return to the page that it came from."""
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is None:
             return await self._ask_to_log_in(request)
-        form = _checked(await self._form(request), session)
+        form = _checked(await self.read_form(request), session)
         name = request.path_params["operation"]
         visit = self._visit(session, ImmutableMultiDict())
         done = await self.threads.run(partial(run_action, visit, name, form=form))
         match done:
             case Confirmation():
-                return self._html(request, "confirm.html", values={"view": done}, session=session)
+                return self.render(request, "confirm.html", values={"view": done}, session=session)
             case NewSecret():
-                return self._html(request, "secret.html", values={"view": done}, session=session)
+                return self.render(request, "secret.html", values={"view": done}, session=session)
             case Notice():
                 place = (done.back if done.is_refusal else done.next) or form.get("next", "/")
-                response = _see(local_path(place))
+                response = redirect(local_path(place))
                 self.settings.set_cookie(
                     response,
                     _NOTICE,
@@ -231,7 +223,7 @@ class Page:
 
         The token is in the address, so that nothing is read of a form from elsewhere.
         """
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is None:
             return await self._ask_to_log_in(request)
         _check_token(request.query_params.get(CSRF_FIELD, ""), session)
@@ -245,23 +237,23 @@ class Page:
                 await self.threads.run(start, on_end=close)
         except ClientDisconnect:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
-        return _see(TRANSFER_PATH)
+        return redirect(TRANSFER_PATH)
 
     async def change_transfer(
         self, change: Callable[[Visit, Form], None], request: Request
     ) -> Response:
         """Make the change of a form of the screen that moves files."""
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is None:
             return await self._ask_to_log_in(request)
-        form = _checked(await self._form(request), session)
+        form = _checked(await self.read_form(request), session)
         visit = self._visit(session, ImmutableMultiDict())
         await self.threads.run(partial(change, visit, form))
-        return _see(TRANSFER_PATH)
+        return redirect(TRANSFER_PATH)
 
     async def fetch_archive(self, request: Request) -> Response:
         """Send the archive of an export."""
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is None:
             return await self._ask_to_log_in(request)
         visit = self._visit(session, ImmutableMultiDict())
@@ -270,114 +262,20 @@ class Page:
 
     async def fetch_backup(self, request: Request) -> Response:
         """Send the backup that waits for its download, once."""
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is None:
             return await self._ask_to_log_in(request)
-        _checked(await self._form(request), session)
+        _checked(await self.read_form(request), session)
         visit = self._visit(session, ImmutableMultiDict())
         return DownloadResponse(await self.threads.run(partial(transfers.open_backup, visit)))
 
-    async def open_link(self, request: Request) -> Response:
-        """Start the session of a one-time link."""
-        if not isinstance(self.sessions, LocalSessions):
-            raise HTTPException(HTTPStatus.NOT_FOUND)
-        return await self._start(request, request.query_params.get("token", ""), next_="/")
-
-    async def show_login(self, request: Request) -> Response:
-        """Show the form that takes a key or a token."""
-        next_ = local_path(request.query_params.get("next", "/"))
-        public = self.settings.url
-        if self.provider and public and request.url.hostname != urlsplit(public).hostname:
-            # The provider returns to the public URL, which gets no cookies of another host.
-            here = link("/login", next="" if next_ == "/" else next_)
-            return _see(public.rstrip("/") + here)
-        return self._login(request, next_=next_)
-
-    async def log_in(self, request: Request) -> Response:
-        """Start the session of a key or a token."""
-        form = await self._form(request)
-        next_ = local_path(form.get("next", "/"))
-        try:
-            _check_login_form(request, form)
-            return await self._start(request, form.get("credential", "").strip(), next_=next_)
-        except (AuthenticationError, RejectedError) as error:
-            return self._login(request, next_=next_, error=error)
-
-    def provider_routes(self) -> list[Route]:
-        """Return the routes of the login at the identity provider, if there is one."""
-        if self.provider is None:
-            return []
-        return [
-            Route(
-                "/login/provider", partial(self.log_in_at_provider, self.provider), methods=["POST"]
-            ),
-            Route(CALLBACK_PATH, partial(self.return_from_provider, self.provider)),
-        ]
-
-    async def log_in_at_provider(self, provider: "ProviderLogin", request: Request) -> Response:
-        """Send a person to the identity provider.
-
-        Browsers check every redirect of a form against its page's policy, and providers redirect to
-        further ones, which nothing here knows; so a page opens the provider instead of a redirect.
-        """
-        form = await self._form(request)
-        next_ = local_path(form.get("next", "/"))
-        try:
-            _check_login_form(request, form)
-            login = provider.start(next_=next_)
-            url = await self.threads.run(partial(provider.authorization_url, login))
-        except CommonbrainError as error:
-            return self._login(request, next_=next_, error=error)
-        values = {"url": url, "host": provider.host}
-        response = self._html(request, "provider.html", values=values)
-        # A strict cookie would not come back with a person who returns from another site.
-        age = PROVIDER_LOGIN_MINUTES * 60
-        self.settings.set_cookie(
-            response, self.settings.provider_cookie, value=str(login), age=age, samesite="lax"
-        )
-        return response
-
-    async def return_from_provider(self, provider: "ProviderLogin", request: Request) -> Response:
-        """Start the session of a person who returns from the identity provider."""
-        login = provider.pending(request.cookies.get(self.settings.provider_cookie, ""))
-        next_ = local_path(login.next) if login else "/"
-        finish = partial(provider.finish, login, query=request.url.query, address=_address(request))
-        try:
-            session = await self.threads.run(finish)
-        except CommonbrainError as error:
-            if error.code == LOGIN_OVER:
-                # Another login of this browser may be in progress, or it went back in its history.
-                is_open = await self._session(request) is not None
-                return _see("/") if is_open else self._login(request, next_=next_, error=error)
-            response = self._login(request, next_=next_, error=error)
-        else:
-            # A redirect would still be part of the provider's, which sends no strict cookie.
-            response = self._html(request, "reload.html", values={"url": next_})
-            response = self._with_session(response, session)
-        response.delete_cookie(
-            self.settings.provider_cookie, secure=self.settings.is_secure, httponly=True
-        )
-        return response
-
-    def _login(
-        self, request: Request, *, next_: str, error: CommonbrainError | None = None
-    ) -> Response:
-        token = secrets.token_urlsafe()
-        host = self.provider.host if self.provider else None
-        shown = self.settings.redact(error) if error else None
-        values = {"next": local_path(next_), "error": shown, "csrf": token, "provider": host}
-        status = to_transport_error(error).http_status if error else HTTPStatus.OK
-        response = self._html(request, "login.html", values=values, status=status)
-        self.settings.set_cookie(response, _LOGIN, value=token, age=_LOGIN_SECONDS)
-        return response
-
     async def log_out(self, request: Request) -> Response:
         """End the session."""
-        session = await self._session(request)
+        session = await self.session_of(request)
         if session is not None:
-            _checked(await self._form(request), session)
+            _checked(await self.read_form(request), session)
             await self.threads.run(partial(self.sessions.end, session.token))
-        response = _see("/login")
+        response = redirect("/login")
         response.delete_cookie(self.settings.cookie, secure=self.settings.is_secure, httponly=True)
         return response
 
@@ -398,27 +296,32 @@ class Page:
             response: Response = JSONResponse(describe_error(shown), status)
         else:
             values = {"error": shown}
-            response = self._html(request, "error.html", values=values, status=status)
+            response = self.render(request, "error.html", values=values, status=status)
         # An internal error is answered outside the guard.
         response.headers.update(HEADERS)
         return response
 
-    async def _start(self, request: Request, credential: str, *, next_: str) -> Response:
+    async def start_session(
+        self, request: Request, credential: str, *, next_: str = "/"
+    ) -> Response:
+        """Start a session with a credential, and go to a path."""
         enter_lane(None)
-        start = partial(self.sessions.open, credential, address=_address(request))
-        return self._with_session(_see(next_), await self.threads.run(start))
+        start = partial(self.sessions.open, credential, address=address_of(request))
+        return self.with_session(redirect(next_), await self.threads.run(start))
 
-    def _with_session(self, response: Response, session: PageSession) -> Response:
+    def with_session(self, response: Response, session: PageSession) -> Response:
+        """Give the browser a session."""
         age = int((session.ends_at - self.brain.services.clock.now()).total_seconds())
         self.settings.set_cookie(response, self.settings.cookie, value=session.token, age=age)
         return response
 
-    async def _session(self, request: Request) -> PageSession | None:
+    async def session_of(self, request: Request) -> PageSession | None:
+        """Return the session of a request."""
         enter_lane(None)
         token = request.cookies.get(self.settings.cookie)
         if not token:
             return None
-        resume = partial(self.sessions.resume, token, address=_address(request))
+        resume = partial(self.sessions.resume, token, address=address_of(request))
         session = await self.threads.run(resume)
         enter_lane(session.caller if session else None)
         request.state.session = session
@@ -434,15 +337,8 @@ class Page:
         if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
             # A browser sends no strict cookie when it follows a link of another site, but does
             # when the page then opens itself.
-            return self._html(request, "reload.html", values={"url": ""})
-        match self.sessions:
-            case LocalSessions():
-                status = HTTPStatus.UNAUTHORIZED
-                return self._html(request, "no_session.html", values={}, status=status)
-            case OpenSessions():
-                return await self._start(request, "", next_=here)
-            case _:
-                return _see(link("/login", next="" if here == "/" else here))
+            return self.render(request, "reload.html", values={"url": ""})
+        return await self.login.ask(self, request, next_=here)
 
     def _visit(
         self,
@@ -456,7 +352,13 @@ class Page:
         brain = Brain(self.brain.services, session.caller)
         return Visit(brain=brain, parameters=parameters, path=path or {}, backups=self.backups)
 
-    async def _form(self, request: Request) -> Form:
+    async def read_form(self, request: Request) -> Form:
+        """Read a form without files.
+
+        Raises:
+            UnavailableError: `deadline`.
+
+        """
         try:
             async with asyncio.timeout(_FORM_TIMEOUT_S):
                 form = await request.form(max_files=0, max_fields=_FIELDS_MAX)
@@ -466,7 +368,7 @@ class Page:
             ) from None
         return ImmutableMultiDict([(name, str(value)) for name, value in form.multi_items()])
 
-    def _html(
+    def render(
         self,
         request: Request,
         template: str,
@@ -475,13 +377,13 @@ class Page:
         status: int = HTTPStatus.OK,
         session: PageSession | None = None,
     ) -> Response:
+        """Render a template."""
         session = session or getattr(request.state, "session", None)
         path = f"{request.url.path}?{request.url.query}".rstrip("?")
         known = {
             "caller": session.caller if session else None,
             "can": session.caller.role.covers if session else None,
             "csrf": csrf_token(session) if session else "",
-            "is_local": isinstance(self.sessions, LocalSessions),
             "notice": None,
             "now": self.brain.services.clock.now(),
             "path": path if request.method == "GET" else "/",
@@ -494,6 +396,44 @@ class Page:
         )
 
 
+class Login(Protocol):
+    """Lets browsers start a session."""
+
+    @property
+    def templates(self) -> str | None:
+        """The package whose folder `templates` has those of its routes; None for the page's."""
+        ...
+
+    def routes(self, page: Page) -> list[Route]:
+        """Return its routes."""
+        ...
+
+    async def ask(self, page: Page, request: Request, *, next_: str) -> Response:
+        """Answer a request without a session; `next_` is the path to open with one."""
+        ...
+
+
+class LinkLogin:
+    """Starts a session by a link that works once, which `brain ui` opens."""
+
+    templates = None
+
+    def routes(self, page: Page) -> list[Route]:
+        """Return the route of the link, and the place that leaving the page leads to."""
+
+        async def open_link(request: Request) -> Response:
+            return await page.start_session(request, request.query_params.get("token", ""))
+
+        async def show_login(request: Request) -> Response:
+            return await self.ask(page, request, next_="/")
+
+        return [Route("/open", open_link), Route("/login", show_login)]
+
+    async def ask(self, page: Page, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives it
+        """Say how to get a link."""
+        return page.render(request, "no_session.html", values={}, status=HTTPStatus.UNAUTHORIZED)
+
+
 _NOTICE: Final = "commonbrain-notice"
 _THEME: Final = "commonbrain-theme"
 """The cookie of the theme, which a script of the page sets; the system's without it.
@@ -501,9 +441,6 @@ _THEME: Final = "commonbrain-theme"
 Ports share cookies, so that `brain ui` remembers it on another port.
 """
 _THEMES: Final = frozenset({"light", "dark"})
-_LOGIN: Final = "commonbrain-login"
-"""The cookie that ties the login form to its browser."""
-_LOGIN_SECONDS: Final = 3600
 _INTERNAL: Final = CommonbrainError(
     "An internal error occurred.", code="internal", hint="The log shows the cause."
 )
@@ -512,18 +449,6 @@ _INTERNAL: Final = CommonbrainError(
 def csrf_token(session: PageSession) -> str:
     """Return the token that each form of a session must contain."""
     return hmac.digest(session.token.encode(), b"csrf", "sha256").hex()
-
-
-def _check_login_form(request: Request, form: Form) -> None:
-    """Check that the form of a login was made for this browser.
-
-    Raises:
-        RejectedError: `csrf`, the form's token is missing or another browser's.
-
-    """
-    sent, known = form.get(CSRF_FIELD, ""), request.cookies.get(_LOGIN, "")
-    if not known or not hmac.compare_digest(sent.encode(), known.encode()):
-        raise _foreign_form()
 
 
 def _checked(form: Form, session: PageSession) -> Form:
@@ -539,10 +464,11 @@ def _checked(form: Form, session: PageSession) -> Form:
 
 def _check_token(given: str, session: PageSession) -> None:
     if not hmac.compare_digest(given.encode(), csrf_token(session).encode()):
-        raise _foreign_form()
+        raise foreign_form()
 
 
-def _foreign_form() -> RejectedError:
+def foreign_form() -> RejectedError:
+    """Return the error for a form that another session, or another site, made."""
     return RejectedError(
         "This form belongs to another session.",
         code="csrf",
@@ -563,9 +489,11 @@ def _adapter(view_type: type) -> TypeAdapter[Any]:
     return TypeAdapter(view_type)
 
 
-def _address(request: Request) -> str | None:
+def address_of(request: Request) -> str | None:
+    """Return the IP address of the browser, if known."""
     return request.client.host if request.client else None
 
 
-def _see(path: str) -> Response:
+def redirect(path: str) -> Response:
+    """Let the browser get another page."""
     return RedirectResponse(path, HTTPStatus.SEE_OTHER)

@@ -1,4 +1,4 @@
-"""Sessions of the page without a login: of one process, for the user of this machine."""
+"""Sessions of the page of one person: of one process, for the user of this machine."""
 
 import hmac
 import secrets
@@ -10,8 +10,7 @@ from typing import Final
 from commonbrain.clock import Clock
 from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.scope import Caller
-from commonbrain.security.authentication import Authenticator
-from commonbrain.security.page_sessions import PageSession
+from commonbrain.web.page_sessions import PageSession
 
 _SECRET_BYTES: Final = 32
 _IDLE_MAX: Final = timedelta(hours=12)
@@ -74,32 +73,6 @@ class LocalSessions:
         """End a session; an unknown one is ignored."""
         with self._lock:
             self._sessions.pop(token, None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSessions:
-    """The sessions of a server that accepts every call from this machine, as `--open` says.
-
-    They need no login and are stored nowhere: the token of a browser only ties its forms to it.
-    """
-
-    access: Authenticator
-    clock: Clock
-
-    def open(self, credential: str, *, address: str | None) -> PageSession:
-        """Start a session, whatever the credential; only for callers of this machine."""
-        return self._session(_new_token(), self.access.admit(credential, address=address))
-
-    def resume(self, token: str, *, address: str | None) -> PageSession | None:
-        """Return the session of any token, if the browser is on this machine."""
-        caller = self.access.known(None, address=address)
-        return None if caller is None else self._session(token, caller)
-
-    def end(self, token: str) -> None:
-        """Do nothing: nothing is stored."""
-
-    def _session(self, token: str, caller: Caller) -> PageSession:
-        return PageSession(token=token, caller=caller, ends_at=self.clock.now() + _LIFETIME)
 
 
 def _new_token() -> str:

@@ -1,14 +1,15 @@
 """How the page is served: its hosts, its public URL and its cookies."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.scope import Caller
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -23,8 +24,8 @@ class PageSettings:
     """The public URL."""
     redact: Callable[[CommonbrainError], CommonbrainError] = lambda error: error
     """Removes the names of files and hosts from an error; by default nothing."""
-    upload_places: UploadPlaces = field(default_factory=UploadPlaces)
-    """The places for uploads, which a server shares between the page and REST."""
+    take_upload: Callable[[Caller], AbstractContextManager[None]] = lambda _caller: nullcontext()
+    """Makes an upload wait its turn, or refuses it; a server shares its turns with REST."""
 
     @property
     def is_secure(self) -> bool:
@@ -42,11 +43,6 @@ class PageSettings:
             return "__Host-commonbrain"
         port = urlsplit(self.url).port if self.url else None
         return f"commonbrain-{port}" if port else "commonbrain"
-
-    @property
-    def provider_cookie(self) -> str:
-        """The name of the cookie of a login that goes on at the identity provider."""
-        return f"{self.cookie}-provider"
 
     def set_cookie(
         self,

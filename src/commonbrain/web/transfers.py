@@ -3,8 +3,8 @@
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,7 +19,6 @@ from commonbrain.api.dispatch import authorize_call
 from commonbrain.api.operation import Name, Operation, Transport
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations.job import JOB, JobRequest
-from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.folders import reporting_full_disk, temporary_folder
 from commonbrain.jobs.service import JobsReply
@@ -50,10 +49,11 @@ class ReceivedForm:
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """Receives the files of forms, a few at once: each is on disk twice until it is staged."""
+    """Receives the files of forms; each is on disk twice until it is staged."""
 
+    take: Callable[[Caller], AbstractContextManager[None]]
+    """Held while a file of a caller is received; may refuse it."""
     seconds_max: float = _UPLOAD_S
-    places: UploadPlaces = field(default_factory=UploadPlaces)
 
     @asynccontextmanager
     async def receive(self, request: Request, caller: Caller) -> AsyncGenerator[ReceivedForm]:
@@ -68,7 +68,7 @@ class Uploads:
 
         """
         with ExitStack() as resources:
-            resources.enter_context(self.places.take(caller))
+            resources.enter_context(self.take(caller))
             try:
                 with reporting_full_disk():
                     async with asyncio.timeout(self.seconds_max):

@@ -47,7 +47,7 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.security.read_audit import unshown
+from commonbrain.security.guard import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.repositories.learning import Evaluation, Figure

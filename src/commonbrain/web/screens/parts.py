@@ -48,6 +48,8 @@ def find_part(operation: str) -> PagePart | None:
     return next((part for part in page_parts() if part.operation == operation), None)
 
 
-def page_environment() -> Environment:
-    """Return the environment of the templates of the core and of all parts."""
-    return make_environment(tuple(dict.fromkeys(part.package for part in page_parts())))
+def page_environment(*packages: str) -> Environment:
+    """Return the environment of the templates of the core, of all parts and of more packages."""
+    return make_environment(
+        tuple(dict.fromkeys((*(part.package for part in page_parts()), *packages)))
+    )

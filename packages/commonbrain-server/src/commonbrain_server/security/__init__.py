@@ -1,0 +1,1 @@
+"""Who calls a server and what they may do: credentials, logins, quotas, audits."""

@@ -1,0 +1,36 @@
+"""Steps of people who log in to the web page, and their rows in the store."""
+
+from commonbrain_server.guard import guard_of
+from password_hashers import HERE
+
+from commonbrain.administration.tenants import NewKey
+from commonbrain.client import Brain
+from commonbrain.model.scope import LOCAL_TENANT, Role
+from commonbrain.storage.interface import AccessEntry
+from commonbrain.storage.repositories.page_sessions import StoredPageSession
+from commonbrain.web.page_sessions import PageSession, PageSessions
+
+
+def opened(sessions: PageSessions, key: NewKey) -> PageSession:
+    return sessions.open(str(key.text), address=HERE)
+
+
+def resumed(sessions: PageSessions, session: PageSession) -> PageSession | None:
+    return sessions.resume(session.token, address=HERE)
+
+
+def role_of(sessions: PageSessions, session: PageSession) -> Role | None:
+    now = resumed(sessions, session)
+    return now.caller.role if now else None
+
+
+def stored(owner: Brain, agent: str = "bob") -> list[StoredPageSession]:
+    with owner.services.store.snapshot(LOCAL_TENANT) as tx:
+        return tx.page_sessions.of_agent(agent)
+
+
+def audited(owner: Brain) -> list[AccessEntry]:
+    """List the access audit, once everything is written: nothing is noted afterwards."""
+    guard_of(owner.services).refusals.close()
+    with owner.services.store.snapshot(LOCAL_TENANT) as tx:
+        return tx.credentials.audit_entries(limit=1000)

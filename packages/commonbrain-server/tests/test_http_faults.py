@@ -1,0 +1,100 @@
+"""Faults inside a server are logged without a caller's words, hidden from callers, and outlived."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from commonbrain.model.errors import UnavailableError
+from commonbrain.observability.logs import JsonLinesFormatter
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
+from tests.serving import an_app, calling, listening
+
+WORDS = "the passage behind the bookcase"
+
+
+class Broken(WordHashEmbedder):
+    """Has a fault that repeats what it was given."""
+
+    def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
+        raise ValueError(text)
+
+    def vectors(self, windows: Sequence[list[str]]) -> Any:  # noqa: ANN401 as the stand-in has it
+        raise ValueError(windows)
+
+
+@dataclass
+class Down(WordHashEmbedder):
+    """Cannot be reached, and says where, until it is back."""
+
+    is_back: bool = False
+
+    def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
+        if self.is_back:
+            return super().query(text)
+        raise UnavailableError("No answer from 10.1.2.3:5432.", code="embedder_down")
+
+
+def test_internal_error_is_logged_without_text_of_the_caller(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with listening(an_app(a_brain(path, embedder=Broken()))) as url:
+        reply = httpx2.post(
+            f"{url}/v1/remember",
+            json={"text": WORDS, "kind": "fact"},
+            headers={"Authorization": "Bearer key-of-ann"},
+        )
+        assert reply.status_code == 500
+        assert reply.json()["code"] == "internal"
+    assert WORDS not in reply.text
+    failed = [one for one in caplog.records if one.getMessage() == "a request failed"]
+    assert '"error": "ValueError"' in JsonLinesFormatter().format(failed[0])
+    assert WORDS not in JsonLinesFormatter().format(failed[0])
+    assert not [one for one in caplog.records if one.name == "uvicorn.error"]
+
+
+def test_readiness_reply_contains_no_address(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    with calling(an_app(a_brain(path, embedder=Down())), None) as client:
+        reply = client.get("/readyz")
+    assert (reply.status_code, reply.json()["code"]) == (503, "embedder_down")
+    assert "10.1.2.3" not in reply.text
+    assert "10.1.2.3" in caplog.text
+
+
+def test_log_has_one_line_when_a_server_is_not_ready_and_one_when_it_recovers(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = Down()
+    caplog.set_level(logging.WARNING)
+    with calling(an_app(a_brain(path, embedder=embedder)), None) as client:
+        statuses = [client.get("/readyz").status_code for _ in range(5)]
+        embedder.is_back = True
+        statuses += [client.get("/readyz").status_code for _ in range(3)]
+    assert statuses == [503] * 5 + [200] * 3
+    messages = [one.getMessage() for one in caplog.records]
+    assert [one.partition(":")[0] for one in messages] == ["not ready", "ready again"]
+
+
+@pytest.mark.requirement("OB-01")
+def test_callers_do_not_see_the_address_of_an_unreachable_store(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    brain = a_brain(path)
+    call = {"name": "status", "arguments": {"health": True}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    with calling(an_app(brain)) as client:
+        client.headers["Accept"] = "application/json, text/event-stream"
+        assert client.get("/readyz").is_success
+        brain.services.store.close()
+        replies = [client.post("/v1/status"), client.post("/mcp", json=message)]
+    assert replies[0].status_code == 503
+    assert all("store_down" in one.text for one in replies)
+    assert not [one for one in replies if str(path) in one.text]
+    # Who runs the server is told, once.
+    assert caplog.text.count(f"not ready: store_down: The store {path}") == 1

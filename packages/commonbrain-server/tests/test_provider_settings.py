@@ -1,0 +1,49 @@
+"""Settings of the login at a provider: which of them are incomplete, and what is missing."""
+
+from collections.abc import Iterator
+
+import pytest
+from commonbrain_server.http.server import prepare
+from commonbrain_server.security.logins import make_page_sessions, make_provider_login
+from provider_logins import URL, settings_of
+
+from commonbrain.client import Brain
+from commonbrain.config import ServerSettings
+from commonbrain.model.errors import InvalidInputError
+from tests.guarded import an_access
+from tests.security.providing import CLIENT, Provider, a_provider
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with a_provider() as provider:
+        yield provider
+
+
+def test_incomplete_settings_are_refused(
+    brain: Brain, provider: Provider, subtests: pytest.Subtests
+) -> None:
+    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
+    cases: tuple[tuple[dict[str, object], str], ...] = (
+        (
+            {"jwt_issuer": None, "jwt_audience": None, "jwt_jwks_url": None},
+            "COMMONBRAIN_JWT_ISSUER",
+        ),
+        ({"jwt_jwks_url": None}, "COMMONBRAIN_JWT_JWKS_URL"),
+        ({"jwt_issuer": "http://issuer.example"}, "COMMONBRAIN_JWT_ISSUER"),
+    )
+    for changes, named in cases:
+        with subtests.test(changes=changes):
+            settings = settings_of(provider, **changes)
+            with pytest.raises(InvalidInputError) as error:
+                make_provider_login(brain, sessions, url=URL, settings=settings)
+            assert named in str(error.value)
+
+
+def test_server_does_not_start_with_a_client_of_no_issuer(
+    monkeypatch: pytest.MonkeyPatch, path: object
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+    monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_ID", CLIENT)
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_ID"):
+        prepare(ServerSettings())

@@ -1,0 +1,155 @@
+"""Clients that are gone, or do not read their replies, are dropped; others are not."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Event, Thread
+from time import monotonic
+
+import pytest
+import uvicorn
+from commonbrain_server.http.server import UnreadReplyProtocol
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.processes import TIMEOUT_S, until
+
+
+class Impatient(UnreadReplyProtocol):
+    unread_s = 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops them")
+def test_client_that_does_not_read_its_reply_is_disconnected() -> None:
+    dropped = Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await send({"type": "http.response.start", "status": 200})
+        try:
+            for _ in range(1000):
+                part = {"type": "http.response.body", "body": b"x" * 65_536, "more_body": True}
+                await send(part)
+            await receive()
+            assert (await receive())["type"] == "http.disconnect"
+        finally:
+            dropped.set()
+
+    with serving(app) as (client, _):
+        client.sendall(REQUEST)
+        assert dropped.wait(TIMEOUT_S)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux notices")
+@pytest.mark.parametrize("requests", [1, 2])
+def test_call_of_a_disconnected_client_is_cancelled_and_its_further_requests_are_dropped(
+    caplog: pytest.LogCaptureFixture, *, requests: int
+) -> None:
+    begun, ended = Event(), Event()
+    calls = list[str]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        calls.append(scope["path"])
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with serving(app) as (client, _):
+        client.sendall(REQUEST * requests)
+        assert begun.wait(TIMEOUT_S)
+        client.close()
+        assert ended.wait(TIMEOUT_S)
+    assert calls == ["/"]
+    assert caplog.records == []
+
+
+def test_work_after_a_complete_reply_continues_without_the_client() -> None:
+    goes_on, ended = Event(), Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+        await asyncio.to_thread(goes_on.wait, TIMEOUT_S)
+        ended.set()
+
+    with serving(app) as (client, server):
+        client.sendall(REQUEST)
+        assert client.recv(4096)
+        client.close()
+        until(lambda: not server.server_state.connections)
+        goes_on.set()
+        assert ended.wait(TIMEOUT_S)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux checks")
+def test_request_received_before_an_idle_connection_closes_is_answered() -> None:
+    blocks, goes_on = Event(), Event()
+
+    class Blocking(Impatient):
+        def data_received(self, data: bytes) -> None:
+            if data == BLOCKING:
+                blocks.set()
+                goes_on.wait(TIMEOUT_S)
+            super().data_received(data)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    # asyncio's own loop reads before it runs timers.
+    pytest.importorskip("uvloop")
+    with (
+        serving(app, http=Blocking, loop="uvloop", idle_s=2) as (client, _),
+        socket.socket() as other,
+    ):
+        client.settimeout(TIMEOUT_S)
+        other.connect(client.getpeername())
+        client.sendall(REQUEST)
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+        replied_at = monotonic()
+        other.sendall(BLOCKING)
+        assert blocks.wait(TIMEOUT_S)
+        client.sendall(REQUEST)
+        until(lambda: monotonic() > replied_at + 2)
+        goes_on.set()
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+        assert client.recv(4096) == b""
+
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BLOCKING = b"GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@contextmanager
+def serving(
+    app: ASGIApp,
+    *,
+    http: type[UnreadReplyProtocol] = Impatient,
+    loop: str = "auto",
+    idle_s: int = 5,
+) -> Generator[tuple[socket.socket, uvicorn.Server]]:
+    """Serve in a thread; yield a connected client and the server."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            log_config=None,
+            lifespan="off",
+            http=http,
+            timeout_keep_alive=idle_s,
+            loop=loop,
+        )
+        server = uvicorn.Server(config)
+        thread = Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(listener.getsockname())
+            yield client, server
+        finally:
+            server.should_exit = True
+            server.force_exit = True
+            thread.join(TIMEOUT_S)
