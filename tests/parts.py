@@ -80,7 +80,6 @@ FOLDERS: Final[Mapping[str, str]] = {
     "browser": "browser",
     "clients": "clients",
     "deploy": "server",
-    "distributed": "distributed",
     "evals": "evals",
     "frameworks": "adapters",
     "importers": "import",
@@ -89,7 +88,7 @@ FOLDERS: Final[Mapping[str, str]] = {
     "server": "server",
 }
 """Folders of which every test belongs to one part or has a command of its own."""
-SERVERS: Final[Mapping[str, str]] = {"standby": "distributed", "postgres": "server"}
+SERVERS: Final[Mapping[str, str]] = {"postgres": "server"}
 """Fixtures that start a server, with the part of who asks for it."""
 _OF_MODULE: Final = re.compile(r'^pytestmark = .*\bpart\("(\w+)"\)', re.MULTILINE)
 

@@ -1,7 +1,7 @@
 """A store in Postgres whose tenants are those of one test: other tests use the same database.
 
 Isolation between tenants is the store's own promise, which `tests.security` and
-`tests.contracts.test_postgres_confinement` test.
+`test_postgres_confinement` of the server test.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from commonbrain_server.postgres.engine import Postgres
 from psycopg import sql
 from sqlalchemy import Connection, text
 
@@ -17,7 +18,6 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.query import Trace
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import Heartbeat, MemoryAccess
-from commonbrain.storage.postgres.engine import Postgres
 from commonbrain.storage.store import Store
 from commonbrain.storage.transaction import Transaction
 

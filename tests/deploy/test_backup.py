@@ -16,7 +16,7 @@ from psycopg import sql
 
 from tests.deploy.files import DEPLOY
 
-servers = pytest.importorskip("commonbrain.runtime.dev_servers")
+servers = pytest.importorskip("commonbrain_server.dev_servers")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 
 

@@ -5,10 +5,10 @@ from contextlib import closing
 import psycopg
 import pytest
 import sqlalchemy as sa
+from commonbrain_server.postgres.opening import upgrade_postgres
 from sqlalchemy import make_url
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
-from commonbrain.storage.postgres.opening import upgrade_postgres
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.schema_version import upgrade
 from commonbrain.testing.builders import FakeClock

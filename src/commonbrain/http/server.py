@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import uvicorn
+from commonbrain_server.dev_servers import login, postgres_server, redis_server
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -37,7 +38,6 @@ from commonbrain.runtime.authentication import (
     make_provider_login,
 )
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.security.authentication import Authenticator

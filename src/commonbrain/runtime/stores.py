@@ -43,7 +43,7 @@ def open_store(
         )
     _require_server_extra()
     # The driver belongs to an extra and is slow to import.
-    from commonbrain.storage.postgres.opening import open_postgres  # noqa: PLC0415
+    from commonbrain_server.postgres.opening import open_postgres  # noqa: PLC0415
 
     # Replicas belong to the store of the settings only.
     of_this = settings.store_replicas if at == settings.store else ()
@@ -79,7 +79,7 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
 
     """
     url, settings = _owner_of(store)
-    from commonbrain.storage.postgres.opening import upgrade_postgres  # noqa: PLC0415
+    from commonbrain_server.postgres.opening import upgrade_postgres  # noqa: PLC0415
 
     return upgrade_postgres(
         url,
@@ -100,7 +100,7 @@ def preview_distribute(store: str | Path | None = None) -> DistributeResult:
 
     """
     url, settings = _owner_of(store)
-    from commonbrain.storage.postgres.opening import preview_distribution  # noqa: PLC0415
+    from commonbrain_server.postgres.opening import preview_distribution  # noqa: PLC0415
 
     return preview_distribution(url, lock_timeout_s=settings.lock_timeout_s)
 
@@ -119,7 +119,7 @@ def distribute_store(store: str | Path | None = None) -> DistributeResult:
 
     """
     url, settings = _owner_of(store)
-    from commonbrain.storage.postgres.opening import distribute_postgres  # noqa: PLC0415
+    from commonbrain_server.postgres.opening import distribute_postgres  # noqa: PLC0415
 
     return distribute_postgres(url, lock_timeout_s=settings.lock_timeout_s)
 
@@ -295,7 +295,7 @@ def make_queue(settings: Settings) -> Queue:
         return LocalQueue()
     try:
         # The Redis client belongs to the extra; only a shared server uses it.
-        from commonbrain.jobs.redis_queue import RedisQueue  # noqa: PLC0415
+        from commonbrain_server.redis_queue import RedisQueue  # noqa: PLC0415
     except ImportError as error:
         raise InvalidInputError(
             f"COMMONBRAIN_REDIS_URL needs {error.name}, which is not installed.",

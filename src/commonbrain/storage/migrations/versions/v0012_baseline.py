@@ -9,8 +9,7 @@ from typing import Final
 
 import sqlalchemy as sa
 from alembic import op
-
-from commonbrain.storage.postgres.schema import FIELDS, INDEX_TABLES
+from commonbrain_server.postgres.schema import FIELDS, INDEX_TABLES
 
 revision: Final = "0012"
 down_revision: Final = None
