@@ -3,13 +3,14 @@
 from contextlib import closing
 
 import pytest
-from citus_tenants import on_each_worker
+from citus_tenants import citus, on_each_worker
 from citus_writing import writing
 
 from commonbrain.testing.builders import NOON
 from tests.citus import CitusServer
 from tests.contracts.store_steps import query_scope
 
+__all__ = ["citus"]
 pytestmark = [pytest.mark.citus, pytest.mark.part("distributed")]
 
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import httpx2
 import pytest
-from citus_tenants import names_on_each_worker
+from citus_tenants import citus, distributed_store, names_on_each_worker
 from command_output import output_of
 
 from tests.citus import CitusServer
@@ -14,6 +14,7 @@ from tests.postgres import Database
 from tests.processes import TIMEOUT_S, until
 from tests.server.serving import client_at, free_port, started
 
+__all__ = ["citus", "distributed_store"]
 pytestmark = [pytest.mark.citus, pytest.mark.part("distributed")]
 
 QUESTION = {"query": "Where is the store?"}

@@ -7,6 +7,7 @@ from typing import LiteralString
 
 import psycopg
 import pytest
+from citus_tenants import citus, distributed_store
 from command_output import output_of
 from commonbrain_server.postgres.opening import distribute_postgres, upgrade_postgres
 
@@ -19,6 +20,7 @@ from tests.contracts.store_steps import SPACE, lexical, nearest, put, stored
 from tests.deploy.test_backup import run
 from tests.postgres import Database
 
+__all__ = ["citus", "distributed_store"]
 pytestmark = [pytest.mark.citus, pytest.mark.part("distributed")]
 
 TEXT_SEARCH: LiteralString = (

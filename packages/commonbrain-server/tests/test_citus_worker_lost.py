@@ -4,7 +4,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from citus_tenants import on_each_worker
+from citus_tenants import citus, on_each_worker
 from citus_writing import writing
 
 from commonbrain.model.errors import UnavailableError
@@ -14,6 +14,7 @@ from commonbrain.testing.builders import a_memory
 from tests.citus import CitusServer
 from tests.postgres import END_ALL
 
+__all__ = ["citus"]
 pytestmark = [pytest.mark.citus, pytest.mark.part("distributed")]
 
 

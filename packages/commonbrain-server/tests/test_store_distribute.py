@@ -2,13 +2,12 @@
 
 import json
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
 from command_output import output_of
 
-from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.errors import RejectedError
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import lexical, put
@@ -40,8 +39,3 @@ def is_confined(store: Store) -> bool:
 def test_server_without_citus_is_reported(database: Database) -> None:
     with pytest.raises(RejectedError, match="no extension citus"):
         output_of("--store", database.owner, "store", "distribute")
-
-
-def test_store_in_a_file_is_not_distributed(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="stays on one machine"):
-        output_of("--store", f"{tmp_path}/brain.db", "store", "distribute", "--dry-run")

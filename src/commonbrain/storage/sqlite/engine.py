@@ -38,14 +38,10 @@ from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.schema.types import read_json
 from commonbrain.storage.sql.context import SqlContext, known_space, register
 from commonbrain.storage.sql.driver_errors import map_driver_errors
-from commonbrain.storage.sql.schema_version import (
-    SCHEMA_VERSION,
-    check_upgradable,
-    upgrade,
-    version_of,
-)
+from commonbrain.storage.sql.schema_version import MIGRATIONS, Migrations, version_of
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
+from commonbrain.storage.sqlite.schema import SQLITE
 from commonbrain.storage.store import Schema, Store
 
 if TYPE_CHECKING:
@@ -378,14 +374,12 @@ class Sqlite:
             on_progress=on_progress,
         )
 
-    def back_up_before_upgrade(self, version: str) -> None:
+    def back_up_before_upgrade(self, version: str, *, to: str) -> None:
         """Write a backup next to the file, if there is space, before its schema changes."""
         # Only an older store pays for the import.
         from commonbrain.storage.sqlite.upgrade_backup import back_up_before_upgrade  # noqa: PLC0415
 
-        back_up_before_upgrade(
-            self._file, version=version, to=SCHEMA_VERSION, wait_s=self.lock_timeout_s
-        )
+        back_up_before_upgrade(self._file, version=version, to=to, wait_s=self.lock_timeout_s)
 
     def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
         # The driver must not open transactions: `begin` decides how they open.
@@ -428,7 +422,13 @@ _compact_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"
 
 
 def open_sqlite(
-    path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_timeout_s: float
+    path: Path,
+    *,
+    space: EmbeddingSpace,
+    clock: Clock,
+    is_durable: bool,
+    lock_timeout_s: float,
+    migrations: Migrations = MIGRATIONS,
 ) -> Store:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
@@ -450,29 +450,29 @@ def open_sqlite(
         ) from error
     with ExitStack() as unless_opened, map_driver_errors(str(path), dialect.report_damage):
         unless_opened.callback(dialect.dispose)
-        dialect.space_id = _settle(dialect, space=space, clock=clock)
+        dialect.space_id = _settle(dialect, migrations, space=space, clock=clock)
         unless_opened.pop_all()
-    return Store(dialect, space, Schema(SCHEMA_VERSION))
+    return Store(dialect, space, Schema(migrations.newest))
 
 
-def _settle(dialect: Sqlite, *, space: EmbeddingSpace, clock: Clock) -> int:
+def _settle(dialect: Sqlite, migrations: Migrations, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Return the id of the embedding space; takes the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
-        check_upgradable(version, dialect.location)
+        migrations.check_upgradable(version, dialect.location)
         is_prepared = version is not None and dialect.is_prepared(connection)
-        if version == SCHEMA_VERSION and is_prepared:
+        if version == migrations.newest and is_prepared:
             space_id = known_space(connection, space)
             if space_id is not None:
                 return space_id
-    if version is not None and version != SCHEMA_VERSION:
-        dialect.back_up_before_upgrade(version)
+    if version is not None and version != migrations.newest:
+        dialect.back_up_before_upgrade(version, to=migrations.newest)
     if not is_prepared:
         dialect.prepare()
     with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
         # Another process may have been faster; its rows are used.
         version = version_of(connection, dialect.location)
-        check_upgradable(version, dialect.location)
-        if version != SCHEMA_VERSION:
-            upgrade(connection)
+        migrations.check_upgradable(version, dialect.location)
+        if version != migrations.newest:
+            migrations.upgrade(connection, SQLITE)
         return register(connection, LOCAL_TENANT, space=space, now=clock.now())

@@ -5,21 +5,24 @@ from contextlib import ExitStack, contextmanager
 from operator import not_
 from typing import Final
 
+from pydantic import SecretStr
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.clock import Clock
+from commonbrain.config import Settings
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.setting_types import StoreLocation
+from commonbrain.storage.engines import StoreEngine
 from commonbrain.storage.interface import DistributeResult, UpgradeResult
 from commonbrain.storage.sql.context import known_space, known_spaces, register
 from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
+    MIGRATIONS,
     READABLE_FROM,
     SCHEMA_VERSION,
-    check_upgradable,
-    upgrade,
     version_of,
 )
 from commonbrain.storage.store import Schema, Store
@@ -35,6 +38,7 @@ from commonbrain_server.postgres.roles import (
     role_of,
     unconfined,
 )
+from commonbrain_server.postgres.schema import POSTGRES
 from commonbrain_server.postgres.vectors import (
     EF_CONSTRUCTION,
     HNSW_DIMENSIONS_MAX,
@@ -206,6 +210,54 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
         return _distribute_result(engine, plan)
 
 
+class PostgresEngine:
+    """Stores in Postgres, by their URL; it is the row `postgresql` of `commonbrain.engines`."""
+
+    def open(
+        self, at: StoreLocation, settings: Settings, *, space: EmbeddingSpace, clock: Clock
+    ) -> Store:
+        """Open a database, see `open_postgres`; replicas belong to the store of the settings."""
+        replicas = settings.store_replicas if at == settings.store else ()
+        return open_postgres(
+            _url_of(at),
+            space=space,
+            clock=clock,
+            lock_timeout_s=settings.lock_timeout_s,
+            replicas=[replica.get_secret_value() for replica in replicas],
+        )
+
+    def upgrade(
+        self,
+        at: StoreLocation,
+        settings: Settings,
+        *,
+        space: EmbeddingSpace,
+        clock: Clock,
+        role: str | None,
+    ) -> UpgradeResult:
+        """Upgrade a database by its owner's URL, see `upgrade_postgres`."""
+        return upgrade_postgres(
+            _url_of(at),
+            space=space,
+            clock=clock,
+            lock_timeout_s=settings.lock_timeout_s,
+            role=role,
+        )
+
+    def preview_distribution(self, at: StoreLocation, settings: Settings) -> DistributeResult:
+        """Return what would distribute a database, see `preview_distribution`."""
+        return preview_distribution(_url_of(at), lock_timeout_s=settings.lock_timeout_s)
+
+    def distribute(self, at: StoreLocation, settings: Settings) -> DistributeResult:
+        """Distribute a database, see `distribute_postgres`."""
+        return distribute_postgres(_url_of(at), lock_timeout_s=settings.lock_timeout_s)
+
+
+def _url_of(at: StoreLocation) -> str:
+    assert isinstance(at, SecretStr)  # noqa: S101 it is found by the scheme of a URL
+    return at.get_secret_value()
+
+
 def _spread(engine: Engine, plan: Distribution) -> None:
     """Distribute tables, and repeat what every server needs after an upgrade."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -272,7 +324,7 @@ def _check(dialect: Postgres) -> None:
             _check_version(connection, dialect.location)
         if missing_functions(connection):
             # The schema may be equal: functions change more often than tables.
-            check_upgradable(version, dialect.location)
+            MIGRATIONS.check_upgradable(version, dialect.location)
             raise _older(dialect.location, "functions of an older program", needs="its own")
         if connection.execute(CITUS).scalar_one():
             dialect.use_citus()
@@ -284,7 +336,7 @@ def _check(dialect: Postgres) -> None:
 def _check_version(connection: Connection, location: str) -> None:
     """Reject a store of another version."""
     version = version_of(connection, location)
-    check_upgradable(version, location)
+    MIGRATIONS.check_upgradable(version, location)
     if version is None or version < SCHEMA_VERSION:
         has = "no store yet" if version is None else f"schema version {version}"
         raise _older(location, has, needs=SCHEMA_VERSION)
@@ -334,11 +386,11 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
         # Not IF NOT EXISTS: Citus repeats that on workers, where only a superuser may.
         connection.exec_driver_sql("CREATE EXTENSION vector")
     version = version_of(connection, location)
-    check_upgradable(version, location)
+    MIGRATIONS.check_upgradable(version, location)
     if version != SCHEMA_VERSION:
         for setting in BEFORE_MIGRATIONS:
             connection.exec_driver_sql(setting)
-        upgrade(connection)
+        MIGRATIONS.upgrade(connection, POSTGRES)
         connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")
     confine(connection)
     roles = {*granted(connection), *([role] if role else [])}
@@ -447,3 +499,6 @@ def _built(connection: Connection, name: str) -> tuple[bool | None, bool]:
     """Return whether an index is complete, None if it does not exist, and whether it is current."""
     row = connection.execute(_BUILT, {"name": name, "options": [*_OPTIONS]}).one_or_none()
     return (None, False) if row is None else (row[0], bool(row[1]))
+
+
+ENGINE: Final[StoreEngine] = PostgresEngine()

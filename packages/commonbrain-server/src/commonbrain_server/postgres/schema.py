@@ -1,15 +1,16 @@
 """The part of the schema that only Postgres has: index tables, text search, row-level security.
 
-The migrations create the tables. Every upgrade recreates what is at the end of this file, so that a
-table added by a later migration is under row-level security like the others.
+The migrations create the tables by `POSTGRES`. Every upgrade recreates what is at the end of this
+file, so that a table added by a later migration is under row-level security like the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from pgvector import HalfVector
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -27,9 +28,7 @@ from commonbrain.model.kinds import CausalField
 from commonbrain.storage.schema.activity import sessions
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.schema.types import EnumText
-
-if TYPE_CHECKING:
-    from pgvector import HalfVector
+from commonbrain.storage.sql.schema_version import EngineSchema
 
 PARTS: Final = 64
 """Partitions by tenant of each index table; a store keeps the number it was created with.
@@ -66,41 +65,56 @@ READS_WORDS: Final = (
     "ALTER TEXT SEARCH CONFIGURATION commonbrain ALTER MAPPING REPLACE english_stem "
     "WITH commonbrain_stem",
 )
-INDEX_TABLES: Final = (
-    *READS_WORDS,
-    *_parted(
-        "vectors",
-        f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), part smallint NOT NULL, "
-        f"vector halfvec, PRIMARY KEY (tenant_id, memory_id, space_id, part), {_TO_MEMORY}",
-    ),
-    *_parted(
-        "memory_text",
-        f"{_KEYS}, length integer NOT NULL, words tsvector NOT NULL, "
-        "PRIMARY KEY (tenant_id, memory_id)",
-    ),
-    f"CREATE INDEX ix_memory_text_words ON memory_text USING gin (words) {_AT_ONCE}",
-    "CREATE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'audit is append-only' "
-    "USING ERRCODE = 'integrity_constraint_violation'; END $$",
-    "CREATE TRIGGER audit_is_never_changed BEFORE UPDATE OR DELETE ON audit "
-    "FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()",
+POSTGRES: Final = EngineSchema(
+    tables=frozenset({"vectors", "field_vectors"}),
+    statements={
+        "0023": (
+            *READS_WORDS,
+            *_parted(
+                "vectors",
+                f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
+                "part smallint NOT NULL, vector halfvec, "
+                f"PRIMARY KEY (tenant_id, memory_id, space_id, part), {_TO_MEMORY}",
+            ),
+            "CREATE INDEX ix_vectors_dropped ON vectors (tenant_id, space_id, memory_id) "
+            "WHERE vector IS NULL",
+            *_parted(
+                "memory_text",
+                f"{_KEYS}, length integer NOT NULL, words tsvector NOT NULL, "
+                "PRIMARY KEY (tenant_id, memory_id)",
+            ),
+            f"CREATE INDEX ix_memory_text_words ON memory_text USING gin (words) {_AT_ONCE}",
+            *_parted(
+                "field_vectors",
+                f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
+                "field varchar(24) NOT NULL, vector halfvec, "
+                f"PRIMARY KEY (tenant_id, memory_id, space_id, field), {_TO_MEMORY}",
+                count=_FIELD_PARTS,
+            ),
+            *_parted(
+                "atom_text",
+                f"{_KEYS}, field varchar(24) NOT NULL, length integer NOT NULL, "
+                "words tsvector NOT NULL, PRIMARY KEY (tenant_id, memory_id, field)",
+                count=_FIELD_PARTS,
+            ),
+            f"CREATE INDEX ix_atom_text_words ON atom_text USING gin (words) {_AT_ONCE}",
+            # The reason of a line may be erased, and nothing else of it changes.
+            "CREATE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN IF TG_OP = 'UPDATE' AND to_jsonb(NEW) = to_jsonb(OLD) || "
+            "'{\"reason\": null}' THEN RETURN NEW; END IF; "
+            "RAISE EXCEPTION 'audit is append-only' "
+            "USING ERRCODE = 'integrity_constraint_violation'; END $$",
+            "CREATE TRIGGER audit_is_never_changed BEFORE UPDATE OR DELETE ON audit "
+            "FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()",
+            "CREATE FUNCTION access_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'access_audit is append-only' "
+            "USING ERRCODE = 'integrity_constraint_violation'; END $$",
+            "CREATE TRIGGER access_audit_is_append_only BEFORE UPDATE OR DELETE ON access_audit "
+            "FOR EACH ROW EXECUTE FUNCTION access_audit_is_append_only()",
+        )
+    },
 )
-FIELDS: Final = (
-    *_parted(
-        "field_vectors",
-        f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
-        "field varchar(24) NOT NULL, vector halfvec, "
-        f"PRIMARY KEY (tenant_id, memory_id, space_id, field), {_TO_MEMORY}",
-        count=_FIELD_PARTS,
-    ),
-    *_parted(
-        "atom_text",
-        f"{_KEYS}, field varchar(24) NOT NULL, length integer NOT NULL, words tsvector NOT NULL, "
-        "PRIMARY KEY (tenant_id, memory_id, field)",
-        count=_FIELD_PARTS,
-    ),
-    f"CREATE INDEX ix_atom_text_words ON atom_text USING gin (words) {_AT_ONCE}",
-)
+"""Its own tables are made with the baseline: they refer to shared tables, and others to them."""
 
 
 INDEX: Final = MetaData()
@@ -129,9 +143,6 @@ class HalfBytes(TypeDecorator[bytes]):
 
     def process_bind_param(self, value: bytes | None, dialect: Dialect) -> HalfVector | None:  # noqa: ARG002
         """Convert bytes to a vector."""
-        # SQLite's migrations read this module too, without the extra `postgres`.
-        from pgvector import HalfVector  # noqa: PLC0415
-
         return None if value is None else HalfVector(np.frombuffer(value, np.float16))
 
     def process_result_value(self, value: HalfVector | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002

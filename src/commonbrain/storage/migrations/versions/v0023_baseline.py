@@ -8,10 +8,10 @@ type needs no migration of old tables; `EnumText` rejects unknown words before t
 from typing import Final
 
 import sqlalchemy as sa
-from alembic import op
-from commonbrain_server.postgres.schema import FIELDS, INDEX_TABLES
+from alembic import context, op
+from sqlalchemy.schema import CreateIndex, CreateTable
 
-revision: Final = "0012"
+revision: Final = "0023"
 down_revision: Final = None
 
 SCHEMA: Final = sa.MetaData(
@@ -23,49 +23,33 @@ SCHEMA: Final = sa.MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+INDEXES: Final = [
+    sa.Index(
+        "uq_spaces_current",
+        "state",
+        unique=True,
+        sqlite_where=sa.text("state = 'current'"),
+        postgresql_where=sa.text("state = 'current'"),
+    )
+]
+"""The index of `spaces`, and those of tables with tenants; in the order of their creation."""
 NAME: Final = sa.String(128)
 WORD: Final = sa.String(24)
 """A word of a closed set."""
 INSTANT: Final = sa.BigInteger()
 """Milliseconds since 1970 in UTC."""
-PARTITIONED: Final = ("vectors", "field_vectors")
-"""Tables that Postgres partitions by tenant; `storage.postgres.schema` makes them there."""
-
-_SQLITE: Final = (
-    "CREATE VIRTUAL TABLE memory_text USING fts5(text, keywords, content='', "
-    "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')",
-    "CREATE VIRTUAL TABLE atom_text USING fts5(subject, action, outcome, consequences, content='', "
-    "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')",
-    # Full text knows a memory by its id alone, whatever its tenant.
-    "CREATE UNIQUE INDEX ix_memories_id ON memories (id)",
-    *(
-        f"CREATE TRIGGER {table}_is_never_{done} BEFORE {verb} ON {table} "
-        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-        for table in ("audit", "access_audit")
-        for verb, done in (("UPDATE", "updated"), ("DELETE", "deleted"))
-    ),
-)
-_POSTGRES: Final = (
-    *INDEX_TABLES,
-    *FIELDS,
-    "CREATE FUNCTION access_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'access_audit is append-only' "
-    "USING ERRCODE = 'integrity_constraint_violation'; END $$",
-    "CREATE TRIGGER access_audit_is_append_only BEFORE UPDATE OR DELETE ON access_audit "
-    "FOR EACH ROW EXECUTE FUNCTION access_audit_is_append_only()",
-)
 
 
 def upgrade() -> None:
-    """Make every table of an empty store."""
-    connection = op.get_bind()
-    is_postgres = connection.dialect.name == "postgresql"
-    made = [
-        table for table in SCHEMA.sorted_tables if not (is_postgres and table.name in PARTITIONED)
-    ]
-    SCHEMA.create_all(connection, tables=made, checkfirst=False)
-    for statement in _POSTGRES if is_postgres else _SQLITE:
-        op.execute(statement)
+    """Make every table of an empty store but those that its engine makes itself."""
+    own = context.config.attributes["engine"].tables
+    made = [table for table in SCHEMA.sorted_tables if table.name not in own]
+    for table in made:
+        op.execute(CreateTable(table))
+    # SQLite prefers the newer of two indexes that serve a query alike, and a table has a mere set.
+    for index in INDEXES:
+        if index.table.name not in own:
+            op.execute(CreateIndex(index))
 
 
 def _table(name: str, *items: sa.schema.SchemaItem) -> None:
@@ -113,9 +97,11 @@ def _index(
     *columns: str, name: str | None = None, unique: bool = False, where: str | None = None
 ) -> sa.Index:
     only = None if where is None else sa.text(where)
-    return sa.Index(
+    index = sa.Index(
         name, "tenant_id", *columns, unique=unique, sqlite_where=only, postgresql_where=only
     )
+    INDEXES.append(index)
+    return index
 
 
 sa.Table(
@@ -134,13 +120,7 @@ sa.Table(
     sa.Column("name", NAME, nullable=False, unique=True),
     _column("dimensions", sa.Integer),
     sa.Column("state", WORD, nullable=False, server_default=sa.text("'current'")),
-    sa.Index(
-        "uq_spaces_current",
-        "state",
-        unique=True,
-        sqlite_where=sa.text("state = 'current'"),
-        postgresql_where=sa.text("state = 'current'"),
-    ),
+    *INDEXES,
 )
 _table(
     "access_audit",
@@ -176,8 +156,11 @@ _table(
     _optional("session", NAME),
     _optional("reason", sa.Text),
     _column("content_hmac", sa.LargeBinary),
+    _optional("request_id", NAME),
     _key("id"),
     _index("memory_id"),
+    _index("agent", "id", name="ix_audit_agent"),
+    _index("request_id", name="ix_audit_request", where="request_id IS NOT NULL"),
 )
 _table(
     "evaluations",
@@ -277,6 +260,7 @@ _table(
     _optional("superseded_by", sa.BigInteger),
     _column("superseded_count", sa.Integer),
     _column("payload", sa.JSON),
+    _optional("reading", sa.Text),
     _key("id"),
     _reference("source_message_id"),
     _reference("superseded_by"),
@@ -288,6 +272,20 @@ _table(
     _index("occurred_at"),
     _index("project", "kind", "state"),
     _index("superseded_by", unique=True),
+    _index("session", "id", name="ix_memories_session", where="session IS NOT NULL"),
+    _index(
+        *("project", "kind", "state", "label", "agent", "scope", "trust", "pinned"),
+        *("expires_at", "occurred_at", "recorded_at", "id"),
+        name="ix_memories_listed",
+        where="scope <> ''",
+    ),
+    _index(
+        "occurred_at",
+        "id",
+        name="ix_memories_awaiting",
+        where="state IN ('candidate', 'quarantined')",
+    ),
+    _index("occurred_at", "id", name="ix_memories_rules", where="kind = 'rule'"),
 )
 _table(
     "models",
@@ -370,9 +368,14 @@ _table(
     _optional("booted_at", INSTANT),
     _optional("ended_at", INSTANT),
     _optional("ending", WORD),
+    _optional("shown", sa.JSON),
+    _optional("metadata", sa.JSON),
     _key("id"),
     sa.UniqueConstraint("tenant_id", "agent", "key"),
     _index("id", name="ix_sessions_live", where="ended_at IS NULL"),
+    _index("heartbeat_at", name="ix_sessions_heartbeat", where="ended_at IS NULL"),
+    _index("project", "heartbeat_at", name="ix_sessions_project", where="ended_at IS NULL"),
+    _index("agent", "host", "pid", name="ix_sessions_process", where="ended_at IS NULL"),
 )
 _table(
     "threads",
@@ -382,6 +385,9 @@ _table(
     _optional("project", NAME),
     _column("created_at", INSTANT),
     _optional("last_id", sa.BigInteger),
+    _optional("agent", NAME),
+    _optional("status", WORD),
+    _optional("tags", sa.JSON),
     _key("id"),
     sa.UniqueConstraint("tenant_id", "key"),
     _index("last_id", name="ix_threads_last"),
@@ -399,6 +405,8 @@ _table(
     _column("args", sa.String(80)),
     _key("id"),
     _index("session", "id"),
+    _index("id", name="ix_tool_events_hook", where="door = 'hook'"),
+    _index("agent", "id", name="ix_tool_events_hook_agent", where="door = 'hook'"),
 )
 _table(
     "acks",
@@ -440,6 +448,21 @@ _table(
     sa.ForeignKeyConstraint(["tenant_id", "agent"], ["agents.tenant_id", "agents.name"]),
     _index("agent"),
 )
+_table(
+    "page_sessions",
+    _column("digest", sa.String(64)),
+    _column("agent", NAME),
+    _optional("key_prefix", sa.String(8)),
+    _optional("token_role", WORD),
+    _column("created_at", INSTANT),
+    _column("last_seen_at", INSTANT),
+    _column("ends_at", INSTANT),
+    _key("digest"),
+    sa.ForeignKeyConstraint(["tenant_id", "key_prefix"], ["api_keys.tenant_id", "api_keys.prefix"]),
+    sa.CheckConstraint("(key_prefix IS NULL) <> (token_role IS NULL)", name="credential"),
+    _index("agent"),
+    _index("ends_at"),
+)
 _detail(
     "atom",
     _optional("subject", sa.Text),
@@ -477,6 +500,7 @@ _table(
     _key("memory_id", "type", "name"),
     _reference("memory_id"),
     _index("type", "name"),
+    _index("name", "memory_id", name="ix_entities_tags", where="type = 'tag'"),
 )
 _detail(
     "episode",
@@ -566,7 +590,6 @@ _table(
     _optional("answer", sa.Text),
     _key("agent", "message_id"),
     _reference("message_id"),
-    _index("message_id", name="ix_receipts_message"),
     _index(
         "agent",
         "project",
@@ -575,6 +598,7 @@ _table(
         name="ix_receipts_unread",
         where="read_at IS NULL",
     ),
+    _index("message_id", name="ix_receipts_message"),
 )
 _table(
     "reviews",
@@ -624,4 +648,5 @@ _table(
     _key("memory_id", "space_id", "part"),
     _reference("memory_id"),
     _index("space_id", "seq"),
+    _index("space_id", "memory_id", name="ix_vectors_dropped", where="vector IS NULL"),
 )
