@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 OF_EXTRAS = (
-    *("argon2", "fastapi", "huey", "lightgbm", "limits", "obstore", "opentelemetry", "pgvector"),
+    *("argon2", "fastapi", "lightgbm", "limits", "obstore", "opentelemetry", "pgvector"),
     *("prometheus_client", "psycopg", "jwt", "redis", "scipy", "uvicorn"),
 )
 PROGRAM = f"""

@@ -86,7 +86,7 @@ def test_foreign_entry_of_the_queue_is_ignored(
         b"[" * 100_000,
     ):
         with subtests.test(entry=entry[:40]):
-            server.client().lpush("huey.redis.commonbrain", entry)
+            server.client().lpush("commonbrain.jobs", entry)
 
             assert queue.take() is None
             server.client().flushall()

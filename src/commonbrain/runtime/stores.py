@@ -52,11 +52,11 @@ class SqliteFiles:
         """Refuse."""
         raise _stays_on_one_machine()
 
-    def preview_distribution(self, *_: object) -> DistributeResult:
+    def preview_distribution(self, *_: object, **__: object) -> DistributeResult:
         """Refuse."""
         raise _stays_on_one_machine()
 
-    def distribute(self, *_: object) -> DistributeResult:
+    def distribute(self, *_: object, **__: object) -> DistributeResult:
         """Refuse."""
         raise _stays_on_one_machine()
 
