@@ -11,6 +11,7 @@ from typing import LiteralString
 import numpy as np
 import psycopg
 import pytest
+from commonbrain_server.postgres.errors import map_postgres_errors
 from commonbrain_server.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain_server.postgres.roles import FUNCTIONS
 from commonbrain_server.postgres.statistics import Size
@@ -28,7 +29,6 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import UpgradeResult
 from commonbrain.storage.sql.context import SqlContext, compiled
-from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
@@ -150,7 +150,7 @@ def test_internal_error_means_a_lost_server_only_in_a_distributed_store(
     error: type[Exception], *, is_distributed: bool
 ) -> None:
     cause = psycopg.errors.InternalError_("failure on connection marked as essential")
-    with pytest.raises(error), map_driver_errors("db", is_distributed=is_distributed):
+    with pytest.raises(error), map_postgres_errors("db", is_distributed=is_distributed):
         raise exc.InternalError("COMMIT", None, cause)
 
 

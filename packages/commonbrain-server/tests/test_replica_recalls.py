@@ -17,8 +17,9 @@ from commonbrain.cli.main import app
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.http.server import report_replicas
 from commonbrain.model.scope import NO_POLICY, Admission, Role
-from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
+from commonbrain.observability.health import ReplicaTrouble
 from commonbrain.observability.interface import NoTelemetry, RecallMetrics
 from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.runtime.bootstrap import make_embedder
@@ -113,6 +114,7 @@ def test_status_shows_the_health_of_replicas(replicated: Brain, pair: Pair) -> N
 def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> None:
     meters = PrometheusMetrics(version="1", space="words")
     watched = heard(replicated, meters)
+    report_replicas(watched)
     pair.catch_up()
     watched.recall("teapot")
     watched.recall("teapot")
@@ -181,9 +183,6 @@ class Failing:
         self._clock.move(LOST)
         return self._store.read(tenant, ask)
 
-    def replicas(self) -> list[ReplicaReads]:
-        return [ReplicaReads(replica="the one that fails", failed=1)]
-
 
 class Ear(NoTelemetry):
     """Keeps what it hears of recalls."""
@@ -211,6 +210,6 @@ def test_time_lost_by_a_failed_replica_is_not_counted_as_retrieval(
     lost_ms = LOST / timedelta(milliseconds=1)
     assert run.stages_ms == {
         **dict.fromkeys(run.stages_ms, 0.0),
-        "replica": lost_ms,
+        "snapshot": lost_ms,
     }
     assert {"plan", "embed", "retrieve", "rank", "pack"} < {*run.stages_ms}

@@ -197,6 +197,7 @@ def make_worker() -> FastAPI:
     _bound_arenas()
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
+    report_replicas(brain)
     access = make_authenticator(settings, brain)
     hosts = LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)}
     app = make_app(
@@ -213,6 +214,15 @@ def make_worker() -> FastAPI:
     sessions, provider = _page_logins(settings, brain, access=access)
     add_page(app, sessions, hosts=hosts, provider=provider)
     return app
+
+
+def report_replicas(brain: Brain) -> None:
+    """Let the replicas of a store, if it has any, report what they answered to the metrics."""
+    if brain.services.store.replicas():
+        from commonbrain_server.postgres.store import PostgresStore  # noqa: PLC0415 has a driver
+
+        assert isinstance(brain.services.store, PostgresStore)  # noqa: S101 no other has replicas
+        brain.services.store.postgres.replicas.report = brain.services.telemetry.read_from
 
 
 def _bound_arenas() -> None:

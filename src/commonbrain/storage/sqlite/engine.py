@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
     Connection,
@@ -31,13 +31,12 @@ from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.values import dataclass, field
-from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.schema.types import read_json
 from commonbrain.storage.sql.context import SqlContext, known_space, register
-from commonbrain.storage.sql.driver_errors import map_driver_errors
+from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
 from commonbrain.storage.sql.schema_version import MIGRATIONS, Migrations, version_of
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
@@ -89,8 +88,6 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
         cursor.execute(statement, given)
     return stored
 
-
-_Result = TypeVar("_Result")
 
 _TO_WAL: Final = "PRAGMA journal_mode = WAL"
 _TO_WRITE: Final = "BEGIN IMMEDIATE"
@@ -145,16 +142,6 @@ class Sqlite:
     def location(self) -> str:
         """Where the store is."""
         return str(self.path)
-
-    @property
-    def checks_presence(self) -> bool:
-        """Return True: most stores lack most of these rows, and one query saves several."""
-        return True
-
-    @property
-    def is_distributed(self) -> bool:
-        """Return False: a file is in one place."""
-        return False
 
     def is_prepared(self, connection: Connection) -> bool:
         """Return whether the file is in WAL mode, which a copy is not, or read-only."""
@@ -243,7 +230,11 @@ class Sqlite:
         """Return the error for a damaged file, to which nothing is written from now on."""
         return self._file.report_damage(cause, is_derived=is_derived)
 
-    def find_damage(self) -> str | None:
+    def map_errors(self) -> AbstractContextManager[StatementInProgress]:
+        """Translate driver errors; an index that lacks rows shows as a violated constraint."""
+        return map_driver_errors(self.location, self.report_damage, find_damage=self._find_damage)
+
+    def _find_damage(self) -> str | None:
         """Return what is damaged in the rows, such as an index that lacks some."""
         from commonbrain.storage.sqlite.checks import find_damage  # noqa: PLC0415
 
@@ -263,21 +254,13 @@ class Sqlite:
         self._file.check_readable()
         return self.engine.connect()
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:  # noqa: ARG002
-        """Return None: a file has no replicas, because readers never wait."""
-        return None
-
-    def replica_reads(self) -> list[ReplicaReads]:
-        """Return no replicas."""
-        return []
-
     def dispose(self) -> None:
         """Close every connection; in a forked child none, because they belong to its parent."""
         if self._file.leave():
             self.engine.dispose()
 
-    def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Yield the tenants; each statement contains its own tenant condition."""
+    def each_tenant(self, connection: Connection, *, to_write: bool = False) -> Iterator[str]:  # noqa: ARG002
+        """Yield the tenants; each statement names its tenant, and one lock is for all."""
         return iter(connection.execute(select(tenants.c.id).order_by(tenants.c.id)).scalars().all())
 
     def schema_mark(self, connection: Connection) -> int:
@@ -295,9 +278,6 @@ class Sqlite:
             index.drop(connection)
             index.create(connection)
 
-    def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Do nothing: one lock covers all tenants."""
-
     def is_indexed(self, connection: Connection, space_id: int) -> bool:  # noqa: ARG002 no index
         """Return True: vectors are searched in memory."""
         return True
@@ -312,10 +292,6 @@ class Sqlite:
         """Use an embedding space, without cached vectors yet."""
         self.space, self.space_id = space, space_id
         self._codes, self._lock = {}, threading.Lock()
-
-    def readable_from(self, connection: Connection) -> str | None:  # noqa: ARG002 see Dialect
-        """Return None, so that no older program continues: it runs on the same machine."""
-        return None
 
     def stored_table(self, table: Table) -> Table:
         """Return the table itself: a file matches the schema."""
@@ -448,7 +424,7 @@ def open_sqlite(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
-    with ExitStack() as unless_opened, map_driver_errors(str(path), dialect.report_damage):
+    with ExitStack() as unless_opened, dialect.map_errors():
         unless_opened.callback(dialect.dispose)
         dialect.space_id = _settle(dialect, migrations, space=space, clock=clock)
         unless_opened.pop_all()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import selectors
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -24,12 +25,12 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
 from commonbrain.clock import check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.errors import RejectedError, StoreCorruptError
+from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.driver_errors import corrupt_error
+from commonbrain.storage.sql.driver_errors import StatementInProgress
 from commonbrain_server.postgres.cancellation import (
     as_alchemy_s,
     silence_after,
@@ -43,6 +44,7 @@ from commonbrain_server.postgres.citus import (
     OneTenantCompiler,
     session_settings,
 )
+from commonbrain_server.postgres.errors import map_postgres_errors
 from commonbrain_server.postgres.index import PostgresIndex
 from commonbrain_server.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain_server.postgres.schema import OF_BYTES
@@ -124,7 +126,6 @@ def _key(beat: list[Any]) -> list[Any]:
     return [beat[_PLACE[name]] for name in ("id", "agent", "key")]
 
 
-_Result = TypeVar("_Result")
 _CONNECT_S: Final = 10
 _CONNECT_REPLICA_S: Final = 2
 """Seconds to wait for a replica that does not accept connections."""
@@ -157,7 +158,6 @@ _INDEXED: Final = text(
 )
 _TENANTS: Final = text("SELECT every_tenant()")
 _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
-_READABLE_FROM: Final = text("SELECT obj_description('alembic_version'::regclass)")
 _MARK: Final = "schema_mark"
 _GIVEN: Final = ("tenant", "since", "settings")
 """Execution options that the statements of a beginning may name."""
@@ -219,19 +219,6 @@ class Postgres:
         for engine in (self.engine, *(one.engine for one in self.replicas.all)):
             engine.dispose()
 
-    @property
-    def checks_presence(self) -> bool:
-        """Return True: a query that returns nothing costs both sides a third of a millisecond."""
-        # Citus would plan the union of many distributed tables anew each time.
-        return not self.is_distributed
-
-    def is_prepared(self, connection: Connection) -> bool:  # noqa: ARG002
-        """Return True: a database needs no special mode."""
-        return True
-
-    def prepare(self) -> None:
-        """Do nothing, see `is_prepared`."""
-
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
         with as_alchemy_s(connection, "note reads") as cursor:
@@ -254,27 +241,22 @@ class Postgres:
         begin = BEGIN_READING if self.is_distributed else _BEGIN_READING
         return self._connect(tenant or "", begin)
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:
-        """Query a replica that has everything that was acknowledged; None if there is none."""
-        return self.replicas.ask(self.engine, tenant, ask=ask)
+    def map_errors(self) -> AbstractContextManager[StatementInProgress]:
+        """Translate driver errors, see `map_postgres_errors`."""
+        return map_postgres_errors(self.location, is_distributed=self.is_distributed)
 
-    def replica_reads(self) -> list[ReplicaReads]:
-        """Return the status of the replicas in this process."""
-        return [one.reads for one in self.replicas.all]
-
-    def each_tenant(self, connection: Connection) -> Iterator[str]:
+    def each_tenant(self, connection: Connection, *, to_write: bool = False) -> Iterator[str]:
         """Switch to each tenant in turn for the rest of a transaction."""
         cursor: Any = connection.connection.cursor()
-        for tenant in connection.execute(_TENANTS).scalars().all():
+        for tenant in self.tenants(connection):
             cursor.execute(sql.SQL(_BE).format(tenant=sql.Literal(tenant)))
+            if to_write:
+                connection.execute(_TURN, {"tenant": tenant})
             yield tenant
 
-    def report_damage(self, cause: str, *, is_derived: bool = False) -> StoreCorruptError:
-        """Return the error for a damaged database, whose server has backups of its own."""
-        return corrupt_error(self.location, cause, is_derived=is_derived)
-
-    def find_damage(self) -> None:
-        """Return nothing: the server checks its pages itself."""
+    def tenants(self, connection: Connection) -> Sequence[str]:
+        """List the tenants of the database."""
+        return connection.execute(_TENANTS).scalars().all()
 
     def check_process(self) -> None:
         """Do nothing: the server does not share memory with its clients."""
@@ -289,10 +271,6 @@ class Postgres:
     def mark_switch(self, connection: Connection) -> None:
         """Do nothing: the schema mark includes the serving space."""
 
-    def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Wait for the write lock of another tenant."""
-        connection.execute(_TURN, {"tenant": tenant})
-
     def is_indexed(self, connection: Connection, space_id: int) -> bool:
         """Return whether an upgrade has indexed the vectors of a space."""
         name_in_any_table = vector_index_name("%", space_id)
@@ -303,10 +281,6 @@ class Postgres:
         other = copy(self)
         other.space, other.space_id = space, space_id
         return other
-
-    def readable_from(self, connection: Connection) -> str | None:
-        """Return what the upgrade wrote: programs are replaced one by one while others run."""
-        return connection.execute(_READABLE_FROM).scalar()
 
     def stored_table(self, table: Table) -> Table:
         """Return the vector tables as they are here, without sequence numbers."""

@@ -18,16 +18,16 @@ from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.engines import StoreEngine
 from commonbrain.storage.interface import DistributeResult, UpgradeResult
 from commonbrain.storage.sql.context import known_space, known_spaces, register
-from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
     MIGRATIONS,
     READABLE_FROM,
     SCHEMA_VERSION,
     version_of,
 )
-from commonbrain.storage.store import Schema, Store
+from commonbrain.storage.store import Store
 from commonbrain_server.postgres.citus import BEFORE_MIGRATIONS, CITUS, Distribution, distribution
 from commonbrain_server.postgres.engine import Postgres, location_of, make_engine
+from commonbrain_server.postgres.errors import map_postgres_errors
 from commonbrain_server.postgres.replicas import cluster_of
 from commonbrain_server.postgres.roles import (
     UPGRADE,
@@ -39,6 +39,7 @@ from commonbrain_server.postgres.roles import (
     unconfined,
 )
 from commonbrain_server.postgres.schema import POSTGRES
+from commonbrain_server.postgres.store import PostgresSchema, PostgresStore
 from commonbrain_server.postgres.vectors import (
     EF_CONSTRUCTION,
     HNSW_DIMENSIONS_MAX,
@@ -116,14 +117,14 @@ def open_postgres(
 
     """
     dialect = Postgres(url=parsed(url), space=space, lock_timeout_s=lock_timeout_s)
-    with ExitStack() as unless_opened, map_driver_errors(dialect.location) as progress:
+    with ExitStack() as unless_opened, map_postgres_errors(dialect.location) as progress:
         unless_opened.callback(dialect.dispose)
         _check(dialect)
         progress.is_distributed = dialect.is_distributed
         _add_replicas(dialect, replicas)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
-    return Store(dialect, space, Schema(SCHEMA_VERSION))
+    return PostgresStore(dialect, space, PostgresSchema(SCHEMA_VERSION))
 
 
 def upgrade_postgres(
@@ -149,7 +150,7 @@ def upgrade_postgres(
     given = parsed(url)
     location = location_of(given)
     engine = make_engine(given, lock_timeout_s=lock_timeout_s, statement_s=0)
-    with map_driver_errors(location) as progress:
+    with map_postgres_errors(location) as progress:
         try:
             with engine.begin() as connection:
                 progress.is_distributed = connection.execute(CITUS).scalar_one()
@@ -287,7 +288,7 @@ def _owned(url: str, *, lock_timeout_s: float) -> Generator[Engine]:
     given = parsed(url)
     engine = make_engine(given, lock_timeout_s=lock_timeout_s, statement_s=0)
     location = location_of(given)
-    with map_driver_errors(location) as progress:
+    with map_postgres_errors(location) as progress:
         try:
             with engine.connect() as connection:
                 progress.is_distributed = connection.execute(CITUS).scalar_one()
@@ -319,7 +320,9 @@ def _check(dialect: Postgres) -> None:
     """Reject a store of another version, or a role that sees more than one tenant."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
-        is_read = version is not None and Schema(SCHEMA_VERSION).reads(connection, dialect)
+        is_read = version is not None and PostgresSchema(SCHEMA_VERSION).accepts(
+            version, connection
+        )
         if not is_read or (version or "") < SCHEMA_VERSION:
             _check_version(connection, dialect.location)
         if missing_functions(connection):

@@ -215,12 +215,23 @@ class Replicas:
     """All replicas of one primary, used in turn."""
 
     all: Sequence[Replica] = ()
+    report: Callable[[Sequence[ReplicaReads]], None] | None = None
+    """Called with their statistics after each read; a server sets it."""
     _turn: int = 0
 
     def ask(
         self, primary: Engine, tenant: str, *, ask: Callable[[Connection], _Result]
     ) -> tuple[_Result] | None:
         """Query the first replica that has kept up; None if the primary has to answer."""
+        try:
+            return self._ask(primary, tenant, ask=ask)
+        finally:
+            if self.report is not None:
+                self.report([replica.reads for replica in self.all])
+
+    def _ask(
+        self, primary: Engine, tenant: str, *, ask: Callable[[Connection], _Result]
+    ) -> tuple[_Result] | None:
         awake = self._awake()
         if not awake:
             return None
