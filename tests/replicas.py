@@ -89,7 +89,13 @@ def run_primary() -> Generator[Server]:
 
     It acknowledges what is in its log, as a durable one does, but the log need not be on a disk.
     """
-    with throwaway_server({"synchronous_commit": "on", "full_page_writes": "on"}) as server:
+    settings = {
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        # Each new database ends a checkpoint, and a slow replica would find its log removed.
+        "wal_keep_size": "512MB",
+    }
+    with throwaway_server(settings) as server:
         yield server
 
 
