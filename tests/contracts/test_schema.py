@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from commonbrain_server.postgres.schema import POSTGRES
 from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from commonbrain.model.kinds import KINDS, Kind
@@ -22,7 +21,6 @@ from commonbrain.storage.sql.schema_version import (
 )
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.schema import SQLITE
-from tests.postgres import Server
 
 
 @pytest.mark.requirement("DM-02")
@@ -117,18 +115,6 @@ def test_migrations_create_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) 
         for name in ("migrated", "created")
     )
     compare(migrated, created, engine=SQLITE)
-
-
-def test_migrations_create_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
-    with (
-        postgres.database(is_empty=True) as first,
-        postgres.database(is_empty=True) as second,
-    ):
-        migrated, created = (
-            sa.create_engine(sa.make_url(one.owner).set(drivername="postgresql+psycopg"))
-            for one in (first, second)
-        )
-        compare(migrated, created, engine=POSTGRES)
 
 
 def compare(migrated: sa.Engine, created: sa.Engine, *, engine: EngineSchema) -> None:

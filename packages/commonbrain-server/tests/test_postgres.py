@@ -5,6 +5,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from commonbrain_server.postgres.schema import POSTGRES
 
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.action_items_contract import ActionItemsContract
@@ -25,6 +27,7 @@ from tests.contracts.readings_contract import ReadingsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
+from tests.contracts.test_schema import compare
 from tests.contracts.trends_contract import TrendsContract
 from tests.contracts.upkeep_contract import UpkeepContract
 from tests.postgres import Server, tenants_by_path
@@ -112,3 +115,15 @@ class TestPostgresTrends(TrendsContract):
 
 class TestPostgresMail(MailContract):
     pass
+
+
+def test_migrations_create_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
+    with (
+        postgres.database(is_empty=True) as first,
+        postgres.database(is_empty=True) as second,
+    ):
+        migrated, created = (
+            sa.create_engine(sa.make_url(one.owner).set(drivername="postgresql+psycopg"))
+            for one in (first, second)
+        )
+        compare(migrated, created, engine=POSTGRES)

@@ -29,6 +29,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
+from commonbrain.storage.sql.bulk import LIST_FORMS
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.driver_errors import StatementInProgress
 from commonbrain_server.postgres.cancellation import (
@@ -45,12 +46,14 @@ from commonbrain_server.postgres.citus import (
     session_settings,
 )
 from commonbrain_server.postgres.errors import map_postgres_errors
+from commonbrain_server.postgres.functions import ARRAYS
 from commonbrain_server.postgres.index import PostgresIndex
 from commonbrain_server.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain_server.postgres.schema import OF_BYTES
 from commonbrain_server.postgres.statistics import TenantSizes
 from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
 
+LIST_FORMS["postgresql"] = ARRAYS
 _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "

@@ -28,8 +28,7 @@ INDEXES: Final = [
         "uq_spaces_current",
         "state",
         unique=True,
-        sqlite_where=sa.text("state = 'current'"),
-        postgresql_where=sa.text("state = 'current'"),
+        info={"where": "state = 'current'"},
     )
 ]
 """The index of `spaces`, and those of tables with tenants; in the order of their creation."""
@@ -49,6 +48,8 @@ def upgrade() -> None:
     # SQLite prefers the newer of two indexes that serve a query alike, and a table has a mere set.
     for index in INDEXES:
         if index.table.name not in own:
+            if where := index.info["where"]:
+                index.dialect_kwargs[f"{op.get_bind().dialect.name}_where"] = sa.text(where)
             op.execute(CreateIndex(index))
 
 
@@ -96,10 +97,7 @@ def _reference(column: str, table: str = "memories") -> sa.ForeignKeyConstraint:
 def _index(
     *columns: str, name: str | None = None, unique: bool = False, where: str | None = None
 ) -> sa.Index:
-    only = None if where is None else sa.text(where)
-    index = sa.Index(
-        name, "tenant_id", *columns, unique=unique, sqlite_where=only, postgresql_where=only
-    )
+    index = sa.Index(name, "tenant_id", *columns, unique=unique, info={"where": where})
     INDEXES.append(index)
     return index
 
