@@ -59,6 +59,10 @@ _LIMITS: Final = re.compile(r"\b(LIMIT|OFFSET) \?")
 """Limits that are parameters: SQLite looks at their values, and plans anew each time it is run."""
 
 
+CURSOR_OPTIONS: Final[dict[str, Mapping[str, Any]]] = {}
+"""How cursors are opened, by the driver's name; an engine adds what its driver needs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A statement in the driver's form."""
@@ -102,8 +106,7 @@ class Compiled:
     def _done(self, connection: Connection, act: Callable[[Any], _Decoded]) -> _Decoded:
         """Run the driver's call; errors are raised as SQLAlchemy's."""
         failure: Any = connection.dialect.loaded_dbapi.Error
-        # Vectors as text would be converted number by number, on both sides.
-        options = {"binary": True} if connection.dialect.driver == "psycopg" else {}
+        options = CURSOR_OPTIONS.get(connection.dialect.driver, {})
         cursor: Any = connection.connection.cursor(**options)
         try:
             return act(cursor)

@@ -30,7 +30,7 @@ from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.bulk import LIST_FORMS
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import CURSOR_OPTIONS, SqlContext
 from commonbrain.storage.sql.driver_errors import StatementInProgress
 from commonbrain_server.postgres.cancellation import (
     as_alchemy_s,
@@ -54,6 +54,8 @@ from commonbrain_server.postgres.statistics import TenantSizes
 from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
 
 LIST_FORMS["postgresql"] = ARRAYS
+# Vectors as text would be converted number by number, on both sides.
+CURSOR_OPTIONS["psycopg"] = {"binary": True}
 _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "
