@@ -35,7 +35,7 @@ MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 pytest makes private folders in i
 MEMORY_FOLDER_FREE_MIN = 4 * 1024**3
 """In bytes; containers often have 64 MiB there, and a run of all tests uses less than one GiB."""
 CITUS_PROGRAMS = "COMMONBRAIN_TEST_CITUS"
-"""Names the folder of a Postgres with Citus, as `tests.distributed.build` prints it."""
+"""Names the folder of a Postgres with Citus, as `tests.citus_build` prints it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -114,7 +114,7 @@ def path(tmp_path: Path) -> Path:
 def postgres() -> Iterator[Server]:
     """A real Postgres, or a Citus cluster, started for the first test that asks for it."""
     if CITUS_PROGRAMS in os.environ:
-        from tests.distributed.cluster import running
+        from tests.citus import running
     else:
         from tests.postgres import running
 

@@ -14,7 +14,7 @@ default:
     @just --list --unsorted
 
 # Contracts, leaks, commands and jobs of a store in Postgres, which hold over several servers too.
-stores_on_citus := "tests/distributed tests/contracts/test_postgres.py tests/contracts/test_postgres_confinement.py tests/contracts/test_postgres_store.py tests/contracts/test_copying.py tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/doors/test_store_upgrade.py tests/doors/test_store_copy.py tests/adapters/test_postgres_search.py tests/flows/test_maintaining.py tests/flows/test_jobs.py"
+stores_on_citus := "packages/commonbrain-server/tests tests/contracts/test_copying.py tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/doors/test_store_copy.py tests/flows/test_maintaining.py tests/flows/test_jobs.py"
 
 # Run the tests of the core on two cores, or of one of its topics such as `retrieval`.
 test part="core" *arguments:
@@ -51,13 +51,13 @@ explore seconds:
 
 # Run a representative part of the suite against a real Postgres that it starts.
 postgres *arguments:
-    pytest -n 2 --engine postgres tests/machines tests/test_postgres_docs.py {{ flows_on_postgres }} {{ arguments }}
+    pytest -n 2 --engine postgres tests/machines packages/commonbrain-server/tests/test_postgres_docs.py {{ flows_on_postgres }} {{ arguments }}
 
 # Build Citus from SOURCE, a Git directory of citusdata/citus, and run the stores' tests on a cluster.
 citus source *arguments:
     #!/usr/bin/env bash
     set -euo pipefail
-    export COMMONBRAIN_TEST_CITUS=$(python -m tests.distributed.build {{ source }} build/citus)
+    export COMMONBRAIN_TEST_CITUS=$(python -m tests.citus_build {{ source }} build/citus)
     pytest -n 2 --citus --engine postgres {{ stores_on_citus }} {{ flows_on_postgres }} {{ arguments }}
 
 # Check format, lint, docstrings, spelling, types and imports; changes nothing.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 import psycopg
 import typer
+from commonbrain_server.postgres.opening import distribute_postgres
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.load.bulk import Bulk
@@ -25,8 +26,7 @@ from commonbrain.client import Brain
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.bootstrap import make_embedder, open_brain, upgrade_store
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.storage.postgres.opening import distribute_postgres
-from tests.distributed.cluster import CitusServer, cluster
+from tests.citus import CitusServer, cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,9 +46,7 @@ _WARM: Final = 48
 
 @distributed.command("distributed")
 def compare(
-    programs: Annotated[
-        Path, typer.Argument(help="The folder that `tests.distributed.build` prints.")
-    ],
+    programs: Annotated[Path, typer.Argument(help="The folder that `tests.citus_build` prints.")],
     memories: int = 20_000,
     tenants: int = 24,
     calls: int = 400,

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, NoReturn
 import psutil
 import psycopg
 import typer
+from commonbrain_server.dev_servers import login, postgres_server
 
 import commonbrain
 from benchmarks.corpus import drafts
@@ -31,7 +32,6 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.revision import Action, superseded
 from commonbrain.model.scope import Scope
 from commonbrain.runtime.bootstrap import copy_store, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server
 from commonbrain.testing.builders import FakeClock
 
 app = typer.Typer()

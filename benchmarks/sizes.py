@@ -11,12 +11,12 @@ from typing import Annotated, Final
 
 import psycopg
 import typer
+from commonbrain_server.dev_servers import login, postgres_server
 
 import commonbrain
 from benchmarks.corpus import questions
 from benchmarks.large_stores import Filling
 from commonbrain.runtime.bootstrap import copy_store, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server
 
 app = typer.Typer()
 _SHOWN: Final = 12

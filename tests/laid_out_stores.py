@@ -17,8 +17,9 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sql.schema_version import upgrade
+from commonbrain.storage.sql.schema_version import MIGRATIONS
 from commonbrain.storage.sqlite.engine import Sqlite, open_sqlite
+from commonbrain.storage.sqlite.schema import SQLITE
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import WordHashEmbedder
 
@@ -86,6 +87,6 @@ def _empty_store() -> bytes:
         dialect = Sqlite(path=path, space=space, is_durable=False, lock_timeout_s=LOCK_TIMEOUT_S)
         dialect.prepare()
         with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
-            upgrade(connection)
+            MIGRATIONS.upgrade(connection, SQLITE)
         dialect.engine.dispose()
         return path.read_bytes()

@@ -80,12 +80,11 @@ FOLDERS: Final[Mapping[str, str]] = {
     "benchmarks": "evals",
     "browser": "browser",
     "clients": "clients",
-    "distributed": "distributed",
     "models": "models",
     "packages": "packages",
 }
 """Folders of which every test belongs to one part or has a command of its own."""
-SERVERS: Final[Mapping[str, str]] = {"standby": "distributed", "postgres": "server"}
+SERVERS: Final[Mapping[str, str]] = {"postgres": "server"}
 """Fixtures that start a server, with the part of who asks for it."""
 _OF_MODULE: Final = re.compile(r'^pytestmark = .*\bpart\("(\w+)"\)', re.MULTILINE)
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, LiteralString, cast
 
 import psycopg
+from commonbrain_server.dev_servers import postgres_server
+from commonbrain_server.postgres.opening import open_postgres, upgrade_postgres
 from psycopg import sql
 from sqlalchemy import make_url
 
@@ -22,8 +24,6 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.runtime.dev_servers import postgres_server
-from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, Opener
 from tests.contracts.store_steps import SPACE

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
+from commonbrain_server.dev_servers import postgres_replica
+from commonbrain_server.postgres.opening import open_postgres
 from sqlalchemy import make_url
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.runtime.dev_servers import postgres_replica
-from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
@@ -89,7 +89,13 @@ def run_primary() -> Generator[Server]:
 
     It acknowledges what is in its log, as a durable one does, but the log need not be on a disk.
     """
-    with throwaway_server({"synchronous_commit": "on", "full_page_writes": "on"}) as server:
+    settings = {
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        # Each new database ends a checkpoint, and a slow replica would find its log removed.
+        "wal_keep_size": "512MB",
+    }
+    with throwaway_server(settings) as server:
         yield server
 
 

@@ -1,28 +1,27 @@
 """A store in Postgres whose tenants are those of one test: other tests use the same database.
 
 Isolation between tenants is the store's own promise, which `tests.security` and
-`tests.contracts.test_postgres_confinement` test.
+`test_postgres_confinement` of the server test.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
-from psycopg import sql
-from sqlalchemy import Connection, text
+from commonbrain_server.postgres.engine import Postgres
+from commonbrain_server.postgres.store import PostgresStore
+from sqlalchemy import Connection
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.query import Trace
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import Heartbeat, MemoryAccess
-from commonbrain.storage.postgres.engine import Postgres
 from commonbrain.storage.store import Store
 from commonbrain.storage.transaction import Transaction
 
 _Result = TypeVar("_Result")
-_TENANTS: Final = text("SELECT every_tenant()")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,18 +40,13 @@ class SharedPostgres(Postgres):
     def dispose(self) -> None:
         """Do nothing: other tests use the connections."""
 
-    def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Switch to each tenant of the test in turn."""
-        cursor: Any = connection.connection.cursor()
-        for tenant in connection.execute(_TENANTS).scalars().all():
-            if tenant.endswith(self.mark):
-                be = sql.SQL("SET LOCAL commonbrain.tenant = {}")
-                cursor.execute(be.format(sql.Literal(tenant)))
-                yield tenant
+    def tenants(self, connection: Connection) -> Sequence[str]:
+        """List the tenants of the test."""
+        return [name for name in Postgres.tenants(self, connection) if name.endswith(self.mark)]
 
 
 @dataclass(frozen=True, slots=True)
-class TenantStore(Store):
+class TenantStore(PostgresStore):
     """A store that adds a mark to every name of a tenant, and takes it off where it lists them."""
 
     mark: str = ""
@@ -60,26 +54,26 @@ class TenantStore(Store):
     @contextmanager
     def begin(self, tenant: str) -> Generator[Transaction]:
         """Open a transaction of the test's tenant of this name."""
-        with Store.begin(self, self._marked(tenant)) as tx:
+        with PostgresStore.begin(self, self._marked(tenant)) as tx:
             yield tx
 
     @contextmanager
     def snapshot(self, tenant: str) -> Generator[Transaction]:
         """Read the test's tenant of this name."""
-        with Store.snapshot(self, self._marked(tenant)) as tx:
+        with PostgresStore.snapshot(self, self._marked(tenant)) as tx:
             yield tx
 
     def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
         """Read the test's tenant of this name, on a replica too."""
-        return Store.read(self, self._marked(tenant), ask)
+        return PostgresStore.read(self, self._marked(tenant), ask)
 
     def tenants(self) -> list[str]:
         """List the tenants of the test."""
-        return sorted(name.removesuffix(self.mark) for name in Store.tenants(self))
+        return sorted(name.removesuffix(self.mark) for name in PostgresStore.tenants(self))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
         """Create a tenant of the test."""
-        return Store.make_tenant(self, self._marked(name), at=at)
+        return PostgresStore.make_tenant(self, self._marked(name), at=at)
 
     def note_reads(
         self,
@@ -92,7 +86,7 @@ class TenantStore(Store):
         retain_from: datetime,
     ) -> int:
         """Note reads of the test's tenant of this name."""
-        return Store.note_reads(
+        return PostgresStore.note_reads(
             self,
             self._marked(tenant),
             traces=traces,

@@ -13,7 +13,7 @@ date for any date, a number with two decimals or more for any such number, a cou
 count, and `...` for anything. A block that cannot run says why in the line above it:
 `<!-- not run: needs Claude Code -->`.
 
-Pages with the URL of a store in Postgres run in `tests/test_postgres_docs.py`.
+Pages with the URL of a store in Postgres run in `test_postgres_docs.py` of the server package.
 """
 
 import html

@@ -90,7 +90,7 @@ main()
 MODEL = ("numpy", "onnxruntime", "tokenizers")
 STORE = ("sqlalchemy", "alembic", "commonbrain.storage.sql", "commonbrain.storage.repositories")
 POSTGRES = (
-    *("commonbrain.storage.postgres", "sqlalchemy.dialects.postgresql"),
+    *("commonbrain_server", "sqlalchemy.dialects.postgresql"),
     *("asyncpg", "psycopg", "pgvector"),
 )
 NETWORK = (

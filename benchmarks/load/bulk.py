@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import psycopg
+from commonbrain_server.postgres.fts import words_of
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
 from benchmarks.load.dataset import Clusters, made
 from commonbrain.model import ids
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.postgres.fts import words_of
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 from commonbrain.storage.schema.memories import memories
 

@@ -15,6 +15,7 @@ from typing import Final
 import psutil
 import psycopg
 import redis
+from commonbrain_server.dev_servers import postgres_server
 
 from benchmarks.load.disks import Disk, copy, disk, move_log, size_of
 from benchmarks.load.embedding import serving
@@ -22,7 +23,6 @@ from benchmarks.load.runs import postmaster
 from benchmarks.load.stack import SETTINGS, Stack, again, stack
 from benchmarks.load.supervisor import supervised
 from commonbrain.runtime.bootstrap import make_embedder
-from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.runtime.settings_loading import load_settings
 
 _WRITTEN: Final = "SELECT pg_logical_emit_message(false, 'load', repeat('x', 8000000))"

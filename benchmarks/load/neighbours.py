@@ -13,6 +13,13 @@ import numpy as np
 import psutil
 import psycopg
 import typer
+from commonbrain_server.dev_servers import login, postgres_server
+from commonbrain_server.postgres.opening import open_postgres
+from commonbrain_server.postgres.vectors import (
+    EF_CONSTRUCTION,
+    HNSW_M,
+    vector_index_name,
+)
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
@@ -27,15 +34,8 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import to_millis
 from commonbrain.runtime.bootstrap import make_embedder, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import QueryScope
-from commonbrain.storage.postgres.opening import open_postgres
-from commonbrain.storage.postgres.vectors import (
-    EF_CONSTRUCTION,
-    HNSW_M,
-    vector_index_name,
-)
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from statistics import mean, median
 from typing import Any, Final
 
 import psycopg
+from commonbrain_server.dev_servers import login, postgres_server
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
@@ -22,7 +23,6 @@ from benchmarks.load.runs import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
 from commonbrain.client import Brain
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server
 
 _WARM: Final = 100
 _SHOWN: Final = 14

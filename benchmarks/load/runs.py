@@ -19,6 +19,7 @@ import numpy as np
 import psutil
 import psycopg
 import typer
+from commonbrain_server.dev_servers import login, postgres_server
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.load.bulk import Bulk
@@ -27,7 +28,6 @@ from benchmarks.load.monitor import Use, uses
 from benchmarks.load.plan import Plan
 from benchmarks.load.stack import PROGRAM, SETTINGS, Stack, keys, stack
 from commonbrain.runtime.bootstrap import make_embedder, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server
 from commonbrain.runtime.settings_loading import load_settings
 
 load = typer.Typer(help="A shared server under load.", no_args_is_help=True)

@@ -29,6 +29,7 @@ import httpx2
 import psutil
 import psycopg
 import typer
+from commonbrain_server.dev_servers import postgres_programs
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from benchmarks.load.acknowledgements import (
@@ -44,7 +45,6 @@ from benchmarks.load.plan import Plan
 from benchmarks.load.runs import Folder, planned, postmaster, sending
 from benchmarks.load.stack import Stack, stack
 from commonbrain.model.jobs import LIVE
-from commonbrain.runtime.dev_servers import postgres_programs
 
 _SAMPLE_S: Final = 5
 _WARM: Final = 1 / 3

@@ -13,18 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx2
-from tenacity import retry, stop_after_delay, wait_fixed
-
-from commonbrain.administration.tenants import KeyRequest
-from commonbrain.model.scope import Role
-from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import (
+from commonbrain_server.dev_servers import (
     RestartableServer,
     free_port,
     login,
     postgres_server,
     redis_server,
 )
+from tenacity import retry, stop_after_delay, wait_fixed
+
+from commonbrain.administration.tenants import KeyRequest
+from commonbrain.model.scope import Role
+from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -17,10 +17,10 @@ from commonbrain.storage.sql.schema_version import (
     MIGRATIONS,
     READABLE_FROM,
     SCHEMA_VERSION,
-    upgrade,
+    EngineSchema,
 )
 from commonbrain.storage.sqlite.driver import driver
-from tests.postgres import Server
+from commonbrain.storage.sqlite.schema import SQLITE
 
 
 @pytest.mark.requirement("DM-02")
@@ -46,7 +46,7 @@ def test_every_key_begins_with_the_tenant_except_in_reference_tables() -> None:
 
 def test_newest_migration_is_the_expected_schema_version() -> None:
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS.folder))
 
     assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
 
@@ -57,11 +57,11 @@ def test_programs_without_a_kind_cannot_share_a_server_with_those_that_write_it(
     """They fail to read it, so `READABLE_FROM` follows the migration that adds a detail table."""
     needed = {table.name for table in memories.DETAILS.values()}
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS.folder))
     revisions = [one.revision for one in ScriptDirectory.from_config(config).walk_revisions()]
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'steps'}", module=driver())
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
+        config.attributes.update(connection=connection, engine=SQLITE)
         for revision in reversed(revisions):
             command.upgrade(config, revision)
             if needed <= set(sa.inspect(connection).get_table_names()):
@@ -114,24 +114,12 @@ def test_migrations_create_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) 
         sa.create_engine(f"sqlite:///{tmp_path / name}", module=driver())
         for name in ("migrated", "created")
     )
-    compare(migrated, created)
+    compare(migrated, created, engine=SQLITE)
 
 
-def test_migrations_create_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
-    with (
-        postgres.database(is_empty=True) as first,
-        postgres.database(is_empty=True) as second,
-    ):
-        migrated, created = (
-            sa.create_engine(sa.make_url(one.owner).set(drivername="postgresql+psycopg"))
-            for one in (first, second)
-        )
-        compare(migrated, created)
-
-
-def compare(migrated: sa.Engine, created: sa.Engine) -> None:
+def compare(migrated: sa.Engine, created: sa.Engine, *, engine: EngineSchema) -> None:
     with migrated.begin() as one, created.begin() as other:
-        upgrade(one)
+        MIGRATIONS.upgrade(one, engine)
         METADATA.create_all(other)
         assert described(one) == described(other)
     migrated.dispose()

@@ -12,7 +12,7 @@ import commonbrain
 from commonbrain.cli.groups import PACKAGED
 
 OF_EXTRAS = (
-    *("argon2", "fastapi", "huey", "lightgbm", "limits", "obstore", "opentelemetry", "pgvector"),
+    *("argon2", "fastapi", "lightgbm", "limits", "obstore", "opentelemetry", "pgvector"),
     *("prometheus_client", "psycopg", "jwt", "redis", "scipy", "uvicorn"),
 )
 PROGRAM = f"""

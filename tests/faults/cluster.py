@@ -18,6 +18,13 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
+from commonbrain_server.dev_servers import (
+    RestartableServer,
+    free_port,
+    login,
+    postgres_server,
+    redis_server,
+)
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.administration.tenants import KeyRequest
@@ -25,13 +32,6 @@ from commonbrain.model import ids
 from commonbrain.model.jobs import LIVE
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import (
-    RestartableServer,
-    free_port,
-    login,
-    postgres_server,
-    redis_server,
-)
 from tests.processes import TIMEOUT_S, clean_environment
 from tests.serving import until_ready
 

@@ -3,33 +3,32 @@
 import os
 import signal
 import subprocess
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from alembic import command as alembic
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import event
 
 import commonbrain
-from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION
+from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.testing.builders import a_brain
+from commonbrain.testing.builders import a_brain, use_store_opener
 from tests.faults.mounts import small_disk
 from tests.faults.workers import PROCESSES
-from tests.processes import TIMEOUT_S, clean_environment, command
+from tests.laid_out_stores import lay_out_store
+from tests.later_migrations import LATER, later_migrations, later_opener
+from tests.processes import TIMEOUT_S, clean_environment
 
 STATEMENTS = (
     ("CREATE TABLE", "ALTER TABLE"),
     ("CREATE INDEX", "CREATE UNIQUE INDEX"),
-    ("INSERT INTO alembic_version",),
-    ("UPDATE alembic_vers",),
+    ("INSERT INTO alembic_version", "UPDATE alembic_vers"),
 )
-"""The first of its sort of them that the newest migration makes is where it ends."""
+"""The first of its sort of them that a migration makes is where it ends."""
 KETTLE = "The kettle is in the blue cupboard."
 
 
@@ -43,36 +42,28 @@ class Interrupted(Exception):
     """The power went, or a disk did not answer."""
 
 
-def config() -> Config:
-    made = Config()
-    made.set_main_option("script_location", str(MIGRATIONS))
-    return made
-
-
-def previous() -> str | None:
-    """The version before the newest, None when it is the first."""
-    down = ScriptDirectory.from_config(config()).get_revision(SCHEMA_VERSION).down_revision
-    assert down is None or isinstance(down, str)
-    return down
-
-
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The file of a store of the version before the newest; empty when there is none."""
-    path = tmp_path_factory.mktemp("older") / "brain.db"
-    engine = sa.create_engine(f"sqlite:///{path}", module=driver())
-    with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS scratch (x)")
-        connection.exec_driver_sql("DROP TABLE scratch")
-        if version := previous():
-            made = config()
-            made.attributes["connection"] = connection
-            alembic.upgrade(made, version)
-            row = "'somebody', 0, x'00'"
-            connection.exec_driver_sql(
-                f"INSERT INTO tenants (id, created_at, audit_key) VALUES ({row})"  # noqa: S608
-            )
-    engine.dispose()
+def migrations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the migrations of a later version."""
+    folder = tmp_path_factory.mktemp("later") / "migrations"
+    later_migrations(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def opens_as_later_version(migrations: Path) -> Iterator[None]:
+    with use_store_opener(later_opener(migrations)):
+        yield
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> bytes:
+    """The file of a store of this version, with a tenant."""
+    path = tmp_path / "older.db"
+    lay_out_store(path)
+    with closing(driver().connect(str(path))) as raw, raw:
+        row = "'somebody', 0, x'00'"
+        raw.execute(f"INSERT INTO tenants (id, created_at, audit_key) VALUES ({row})")  # noqa: S608
     return path.read_bytes()
 
 
@@ -94,9 +85,9 @@ def interrupted_at(words: tuple[str, ...], *, kills: bool) -> Generator[None]:
         event.remove(sa.Engine, "after_cursor_execute", watch)
 
 
-def open_and_die(path: Path, words: tuple[str, ...]) -> None:
+def open_and_die(path: Path, migrations: Path, words: tuple[str, ...]) -> None:
     """Open a store, as a process that is killed in the middle of its migration."""
-    with interrupted_at(words, kills=True):
+    with use_store_opener(later_opener(migrations)), interrupted_at(words, kills=True):
         a_brain(path)
 
 
@@ -110,33 +101,26 @@ def schema(path: Path) -> list[tuple[object, ...]]:
     return rows
 
 
-def runs(words: tuple[str, ...]) -> bool:
-    """Return whether the newest migration makes such a statement."""
-    if previous() is None:
-        return words != STATEMENTS[3]
-    script = ScriptDirectory.from_config(config()).get_revision(SCHEMA_VERSION)
-    source = Path(script.path).read_text("utf-8")
-    makes: dict[tuple[str, ...], bool] = {
-        STATEMENTS[0]: "op.add_column" in source or "op.create_table" in source,
-        STATEMENTS[1]: "op.create_index" in source,
-        STATEMENTS[2]: False,
-        STATEMENTS[3]: True,
-    }
-    return makes[words]
-
-
+@pytest.mark.parametrize("is_new", [False, True])
 @pytest.mark.parametrize("kills", [False, True])
 def test_interrupted_migration_is_rolled_back_whole(
-    tmp_path: Path, older: bytes, subtests: pytest.Subtests, *, kills: bool
+    tmp_path: Path,
+    migrations: Path,
+    older: bytes,
+    subtests: pytest.Subtests,
+    *,
+    kills: bool,
+    is_new: bool,
 ) -> None:
-    for number, words in enumerate(filter(runs, STATEMENTS)):
+    for number, words in enumerate(STATEMENTS):
         with subtests.test(statement=words[0]):
             path = tmp_path / f"{number}.db"
-            path.write_bytes(older)
+            if not is_new:
+                path.write_bytes(older)
             before = schema(path)
 
             if kills:
-                process = PROCESSES.Process(target=open_and_die, args=(path, words))
+                process = PROCESSES.Process(target=open_and_die, args=(path, migrations, words))
                 process.start()
                 process.join(TIMEOUT_S)
                 assert process.exitcode == -signal.SIGKILL
@@ -149,8 +133,7 @@ def test_interrupted_migration_is_rolled_back_whole(
                 assert brain.remember(KETTLE, kind="fact").items[0].status == "stored"
                 assert brain.recall("kettle").items
                 assert brain.doctor().is_sound
-            if previous() is not None:
-                assert any(row[0] == "somebody" for row in schema(path))
+            assert any(row[0] == "somebody" for row in schema(path)) is not is_new
 
 
 def version_in(path: Path) -> str:
@@ -163,16 +146,16 @@ def test_migration_is_undone_by_restoring_the_backup_that_it_makes(
     path: Path, older: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.write_bytes(older)
-    backup = path.with_name(f"{path.name}.schema-{previous()}.bak")
+    backup = path.with_name(f"{path.name}.schema-{SCHEMA_VERSION}.bak")
 
     a_brain(path).close()
 
-    assert version_in(path) == SCHEMA_VERSION
+    assert version_in(path) == LATER
     assert f"the store as it was is in {backup}" in caplog.text
     restored = commonbrain.restore(backup, path)
-    assert version_in(path) == previous()
+    assert version_in(path) == SCHEMA_VERSION
     assert any(row[0] == "somebody" for row in schema(path))
-    assert version_in(Path(restored.kept or "")) == SCHEMA_VERSION
+    assert version_in(Path(restored.kept or "")) == LATER
 
 
 @pytest.mark.requirement("MG-09")
@@ -193,7 +176,7 @@ def test_backups_of_the_last_three_migrations_are_stored(path: Path, older: byte
 
     backups = sorted(one.name for one in path.parent.glob("*.bak"))
     assert backups == [
-        f"{path.name}.schema-{version}.bak" for version in ("0002", "0003", previous())
+        f"{path.name}.schema-{version}.bak" for version in ("0002", "0003", SCHEMA_VERSION)
     ]
 
 
@@ -206,20 +189,20 @@ def test_store_on_a_full_disk_is_migrated_without_a_backup_and_with_a_warning(
 
         a_brain(disk / "brain.db").close()
 
-        assert version_in(disk / "brain.db") == SCHEMA_VERSION
+        assert version_in(disk / "brain.db") == LATER
         assert list(disk.glob("*.bak")) == []
     assert "without a backup: it needs" in caplog.text
 
 
 @pytest.mark.requirement("MG-09")
-def test_command_prints_on_stderr_where_the_backup_of_a_migration_is(
-    path: Path, older: bytes
+def test_program_prints_on_stderr_where_the_backup_of_a_migration_is(
+    path: Path, migrations: Path, older: bytes
 ) -> None:
     path.write_bytes(older)
 
     # A process of its own: the handler of its log writes to the stderr that it starts with.
     done = subprocess.run(
-        command(path, "status"),
+        [sys.executable, "-m", "tests.later_migrations", str(path), str(migrations)],
         capture_output=True,
         text=True,
         check=True,
@@ -227,4 +210,4 @@ def test_command_prints_on_stderr_where_the_backup_of_a_migration_is(
         env=clean_environment(),
     )
 
-    assert f"{path.name}.schema-{previous()}.bak" in done.stderr.replace("\n", "")
+    assert f"{path.name}.schema-{SCHEMA_VERSION}.bak" in done.stderr.replace("\n", "")

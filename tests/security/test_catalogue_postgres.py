@@ -5,12 +5,13 @@ from contextlib import closing
 import psycopg
 import pytest
 import sqlalchemy as sa
+from commonbrain_server.postgres.opening import upgrade_postgres
+from commonbrain_server.postgres.schema import POSTGRES
 from sqlalchemy import make_url
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
-from commonbrain.storage.postgres.opening import upgrade_postgres
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql.schema_version import upgrade
+from commonbrain.storage.sql.schema_version import MIGRATIONS
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
@@ -80,7 +81,7 @@ def test_upgrade_confines_and_grants_each_table_of_the_migrations(
         assert role
         engine = sa.create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
         with engine.begin() as connection:
-            upgrade(connection)
+            MIGRATIONS.upgrade(connection, POSTGRES)
             # By this right an upgrade knows which role gets the others.
             connection.exec_driver_sql(f"GRANT INSERT ON memories TO {role}")
         engine.dispose()

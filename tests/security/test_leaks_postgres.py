@@ -11,10 +11,10 @@ from typing import LiteralString, cast
 
 import psycopg
 import pytest
+from commonbrain_server.postgres.citus import session_settings
+from commonbrain_server.postgres.schema import SEARCH
 from psycopg import sql
 
-from commonbrain.storage.postgres.citus import session_settings
-from commonbrain.storage.postgres.schema import SEARCH
 from tests.postgres import Database
 from tests.security.attempts import drawn, mixed
 from tests.security.test_leaks import with_hole

@@ -1,11 +1,11 @@
 """Metrics of models: their state, and the recalls that they order."""
 
 import pytest
+from commonbrain_server.observability.metrics import PrometheusMetrics
 from ranking_helpers import Shop, crashing, on_trial, with_models
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import model_name
-from commonbrain.observability.metrics import PrometheusMetrics
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 from tests.telemetry.reading import figure, heard

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from tests.deploy_files import run_script
 
-servers = pytest.importorskip("commonbrain.runtime.dev_servers")
+servers = pytest.importorskip("commonbrain_server.dev_servers")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 
 

@@ -100,11 +100,7 @@ class Recall:
         prompt = PromptJudge(self.services, plan, deadline=deadline) if is_prompt else None
 
         def find(tx: Transaction) -> Table:
-            if self.services.store.replicas():
-                # A failed attempt counts as waiting for a replica.
-                lost_ms = timer.stages_ms.pop("retrieve", 0.0)
-                timer.end_stage("replica")
-                timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
+            timer.end_stage("snapshot")
             table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
             timer.end_stage("retrieve")
             load(tx, table)
@@ -273,7 +269,6 @@ class Recall:
             self.services.telemetry.recalled(
                 summarize_recall(trace, tokens=packed.tokens, asks_meaning=bool(plan.query))
             )
-            self.services.telemetry.read_from(self.services.store.replicas())
         return trace
 
     def _record_access(self, table: Table, packed: Packed, *, is_prompt: bool) -> None:

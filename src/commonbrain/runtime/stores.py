@@ -1,19 +1,22 @@
 """Opens, upgrades, copies and restores stores by file or URL."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 from pydantic import SecretStr
 
 from commonbrain.clock import Clock, SystemClock
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.extras import load_row
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.setting_types import StoreLocation
+from commonbrain.storage.engines import StoreEngine
 from commonbrain.storage.interface import (
     DistributeResult,
     Progress,
@@ -29,11 +32,14 @@ from commonbrain.storage.store import Store
 from commonbrain.text.redaction import is_url
 
 
-def open_store(
-    at: StoreLocation, settings: Settings, *, space: EmbeddingSpace, clock: Clock
-) -> Store:
-    """Open a file, or a Postgres store by its URL."""
-    if isinstance(at, Path):
+class SqliteFiles:
+    """Stores in files, which are upgraded when they are opened."""
+
+    def open(
+        self, at: StoreLocation, settings: Settings, *, space: EmbeddingSpace, clock: Clock
+    ) -> Store:
+        """Open a file, making or upgrading it if need be."""
+        assert isinstance(at, Path)  # noqa: S101 URLs have other engines
         return open_sqlite(
             at.expanduser(),
             space=space,
@@ -41,19 +47,52 @@ def open_store(
             is_durable=settings.durability == "full",
             lock_timeout_s=settings.lock_timeout_s,
         )
-    _require_server_extra()
-    # The driver belongs to an extra and is slow to import.
-    from commonbrain.storage.postgres.opening import open_postgres  # noqa: PLC0415
 
-    # Replicas belong to the store of the settings only.
-    of_this = settings.store_replicas if at == settings.store else ()
-    return open_postgres(
-        at.get_secret_value(),
-        space=space,
-        clock=clock,
-        lock_timeout_s=settings.lock_timeout_s,
-        replicas=[one.get_secret_value() for one in of_this],
+    def upgrade(self, *_: object, **__: object) -> UpgradeResult:
+        """Refuse."""
+        raise _stays_on_one_machine()
+
+    def preview_distribution(self, *_: object, **__: object) -> DistributeResult:
+        """Refuse."""
+        raise _stays_on_one_machine()
+
+    def distribute(self, *_: object, **__: object) -> DistributeResult:
+        """Refuse."""
+        raise _stays_on_one_machine()
+
+
+def _stays_on_one_machine() -> InvalidInputError:
+    return InvalidInputError(
+        "A store in a file is upgraded when it is opened, and stays on one machine.",
+        hint="For a store on a server give its URL with --store or COMMONBRAIN_STORE.",
     )
+
+
+def engine_of(at: StoreLocation) -> StoreEngine:
+    """Return the engine of a store: SQLite for a file, else the one of the URL's scheme.
+
+    Raises:
+        InvalidInputError: No installed package has such an engine; the message names the extra.
+
+    """
+    if isinstance(at, Path):
+        return SqliteFiles()
+    scheme = at.get_secret_value().partition("://")[0]
+    try:
+        return cast("StoreEngine", load_row("engines", scheme, extra="server"))
+    except InvalidInputError as missing:
+        raise InvalidInputError(
+            f"No installed package opens a store at {scheme}://.",
+            code=missing.code,
+            hint="A store in Postgres needs: pip install 'commonbrain[server]'",
+        ) from None
+
+
+def open_store(
+    at: StoreLocation, settings: Settings, *, space: EmbeddingSpace, clock: Clock
+) -> Store:
+    """Open a file, or a store on a server by its URL."""
+    return engine_of(at).open(at, settings, space=space, clock=clock)
 
 
 def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation:
@@ -78,15 +117,10 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
         StoreCorruptError: The database is not a store, or is newer; it is unchanged.
 
     """
-    url, settings = _owner_of(store)
-    from commonbrain.storage.postgres.opening import upgrade_postgres  # noqa: PLC0415
-
-    return upgrade_postgres(
-        url,
-        space=make_embedder(settings).space,
-        clock=SystemClock(),
-        lock_timeout_s=settings.lock_timeout_s,
-        role=role,
+    settings = load_settings()
+    at = resolve_store(store, settings)
+    return engine_of(at).upgrade(
+        at, settings, space=make_embedder(settings).space, clock=SystemClock(), role=role
     )
 
 
@@ -99,10 +133,9 @@ def preview_distribute(store: str | Path | None = None) -> DistributeResult:
         StoreCorruptError: The database is not a store, or is newer.
 
     """
-    url, settings = _owner_of(store)
-    from commonbrain.storage.postgres.opening import preview_distribution  # noqa: PLC0415
-
-    return preview_distribution(url, lock_timeout_s=settings.lock_timeout_s)
+    settings = load_settings()
+    at = resolve_store(store, settings)
+    return engine_of(at).preview_distribution(at, settings)
 
 
 def distribute_store(store: str | Path | None = None) -> DistributeResult:
@@ -118,22 +151,9 @@ def distribute_store(store: str | Path | None = None) -> DistributeResult:
         StoreCorruptError: The database is not a store, or is newer.
 
     """
-    url, settings = _owner_of(store)
-    from commonbrain.storage.postgres.opening import distribute_postgres  # noqa: PLC0415
-
-    return distribute_postgres(url, lock_timeout_s=settings.lock_timeout_s)
-
-
-def _owner_of(store: str | Path | None) -> tuple[str, Settings]:
     settings = load_settings()
-    owner = resolve_store(store, settings)
-    if isinstance(owner, Path):
-        raise InvalidInputError(
-            "A store in a file is upgraded when it is opened, and stays on one machine.",
-            hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
-        )
-    _require_server_extra()
-    return owner.get_secret_value(), settings
+    at = resolve_store(store, settings)
+    return engine_of(at).distribute(at, settings)
 
 
 def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
@@ -269,37 +289,14 @@ def _store_path(store: str | Path | None) -> Path:
     )
 
 
-def _require_server_extra() -> None:
-    """Check that the extra `server` is installed.
-
-    Raises:
-        InvalidInputError: It is not installed.
-
-    """
-    if find_spec("psycopg") is None or find_spec("pgvector") is None:
-        raise InvalidInputError(
-            "A store in Postgres needs psycopg and pgvector, which are not installed.",
-            code="extra_missing",
-            hint="Install them with: pip install 'commonbrain[server]'",
-        )
-
-
 def make_queue(settings: Settings) -> Queue:
     """Create the configured job queue; connects on first use.
 
     Raises:
-        InvalidInputError: The URL is invalid, or the Redis client is not installed.
+        InvalidInputError: The URL is invalid, or the package with such a queue is not installed.
 
     """
     if settings.redis_url is None:
         return LocalQueue()
-    try:
-        # The Redis client belongs to the extra; only a shared server uses it.
-        from commonbrain.jobs.redis_queue import RedisQueue  # noqa: PLC0415
-    except ImportError as error:
-        raise InvalidInputError(
-            f"COMMONBRAIN_REDIS_URL needs {error.name}, which is not installed.",
-            code="extra_missing",
-            hint="Install it with: pip install 'commonbrain[server]'",
-        ) from error
-    return RedisQueue(settings.redis_url.get_secret_value())
+    make = cast("Callable[[str], Queue]", load_row("queues", "redis", extra="server"))
+    return make(settings.redis_url.get_secret_value())

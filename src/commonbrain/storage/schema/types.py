@@ -87,7 +87,7 @@ def tenant() -> Column[str]:
 def only(condition: str) -> dict[str, Any]:
     """Restrict an index to the rows of a condition.
 
-    `storage.postgres.schema` adds the condition for Postgres: SQLAlchemy imports a dialect, with
+    The schema of another engine adds the condition there: SQLAlchemy imports a dialect, with
     its drivers, for each of its options.
     """
     return {"sqlite_where": text(condition)}

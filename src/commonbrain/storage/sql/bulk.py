@@ -27,17 +27,32 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
+from commonbrain.model.values import dataclass
 from commonbrain.storage.sql.context import SqlContext, shared_driver
 
-_POSTGRES = "postgresql"
+
+def json_of(value: Iterable[int] | None) -> str | None:
+    """Write ids as a JSON list, which is how Python shows one of integers."""
+    return None if value is None else str([*value])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListForm:
+    """How an engine takes a list as one parameter."""
+
+    type_of: Callable[[type[BigInteger | String]], TypeEngine[Any]]
+    """Makes the type of a list from that of its members."""
+    write_ids: Callable[[Iterable[int] | None], str | None]
+    """Formats numbers, which is faster than an encoder."""
+
+
+_JSON: Final = ListForm(type_of=lambda _: JSON(), write_ids=json_of)
+LIST_FORMS: Final[dict[str, ListForm]] = {}
+"""The forms of other engines, by the name of their dialect; each adds its own."""
 
 
 class Listing(TypeDecorator[Any]):
-    """A list in one parameter: JSON in SQLite, an array in Postgres.
-
-    Numbers go to Postgres as an array literal: its driver takes six times as long to convert each,
-    and one recall runs ten statements with 40 to 120 ids.
-    """
+    """A list in one parameter: JSON, unless the engine has another form."""
 
     impl = JSON
     cache_ok = True
@@ -48,26 +63,13 @@ class Listing(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Choose the type that the engine can unnest."""
-        if dialect.name != _POSTGRES:
-            return dialect.type_descriptor(JSON())
-        from sqlalchemy.dialects.postgresql import ARRAY  # noqa: PLC0415 not for SQLite
-
-        return dialect.type_descriptor(ARRAY(self.of()))
+        return dialect.type_descriptor(LIST_FORMS.get(dialect.name, _JSON).type_of(self.of))
 
     def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ANN401 of the library's own
         """Format numbers, which is faster than an encoder; other values stay."""
         if self.of is not BigInteger:
             return super().bind_processor(dialect)
-        return _array_of if dialect.name == _POSTGRES else json_of
-
-
-def _array_of(value: Iterable[int] | None) -> str | None:
-    return None if value is None else f"{{{','.join(map(str, map(int, value)))}}}"
-
-
-def json_of(value: Iterable[int] | None) -> str | None:
-    """Write ids as a JSON list, which is how Python shows one of integers."""
-    return None if value is None else str([*value])
+        return LIST_FORMS.get(dialect.name, _JSON).write_ids
 
 
 class unnest(FunctionElement[Any]):  # noqa: N801 a function of SQL
@@ -80,11 +82,6 @@ class unnest(FunctionElement[Any]):  # noqa: N801 a function of SQL
 @compiles(unnest)
 def _unfold_json(element: unnest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
     return f"json_each({compiler.process(element.clauses, **more)})"
-
-
-@compiles(unnest, _POSTGRES)
-def _unfold_array(element: unnest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
-    return f"(SELECT unnest({compiler.process(element.clauses, **more)}) AS value)"
 
 
 def members_of(name: str, of: type[BigInteger | String] = BigInteger) -> TableValuedAlias:
@@ -104,11 +101,6 @@ class greatest(FunctionElement[int]):  # noqa: N801 a function of SQL
 @compiles(greatest)
 def _scalar_max(element: greatest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
     return f"max({compiler.process(element.clauses, **more)})"
-
-
-@compiles(greatest, _POSTGRES)
-def _greatest(element: greatest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
-    return f"greatest({compiler.process(element.clauses, **more)})"
 
 
 def id_list_param(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]:

@@ -30,9 +30,7 @@ from sqlalchemy.types import TypeEngine
 
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model import ids
-from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.values import dataclass, field
-from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Index, Progress, SpaceMismatch
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.schema.types import (
@@ -41,7 +39,7 @@ from commonbrain.storage.schema.types import (
     JsonText,
     reading,
 )
-from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
+from commonbrain.storage.sql.driver_errors import StatementInProgress
 from commonbrain.storage.sql.presence import OptionalRows, present_rows
 
 if TYPE_CHECKING:
@@ -59,6 +57,10 @@ _ReadColumn = Callable[[Sequence[Any]], Iterable[Any]]
 _CACHED_STATEMENTS: Final = 1024
 _LIMITS: Final = re.compile(r"\b(LIMIT|OFFSET) \?")
 """Limits that are parameters: SQLite looks at their values, and plans anew each time it is run."""
+
+
+CURSOR_OPTIONS: Final[dict[str, Mapping[str, Any]]] = {}
+"""How cursors are opened, by the driver's name; an engine adds what its driver needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,7 @@ class Compiled:
     def _done(self, connection: Connection, act: Callable[[Any], _Decoded]) -> _Decoded:
         """Run the driver's call; errors are raised as SQLAlchemy's."""
         failure: Any = connection.dialect.loaded_dbapi.Error
-        # Vectors as text would be converted number by number, on both sides.
-        options = {"binary": True} if connection.dialect.driver == "psycopg" else {}
+        options = CURSOR_OPTIONS.get(connection.dialect.driver, {})
         cursor: Any = connection.connection.cursor(**options)
         try:
             return act(cursor)
@@ -215,9 +216,6 @@ def _reader(of: TypeEngine[Any], dialect: Driver) -> _ReadColumn | None:
     return None if read is None else partial(map, read)
 
 
-_Result = TypeVar("_Result")
-
-
 class Dialect(Protocol):
     """What differs between engines; everything else is shared."""
 
@@ -227,18 +225,12 @@ class Dialect(Protocol):
     """The row of the embedding space in this store; set on opening."""
 
     @property
-    def checks_presence(self) -> bool:
-        """Whether it pays to check first which rows a tenant has: a query is a round trip."""
-        ...
-
-    @property
-    def is_distributed(self) -> bool:
-        """Whether statements run on other servers, which may be lost."""
-        ...
-
-    @property
     def location(self) -> str:
         """Where the store is, for display."""
+        ...
+
+    def map_errors(self) -> AbstractContextManager[StatementInProgress]:
+        """Translate the errors of the driver, see `map_driver_errors`."""
         ...
 
     def insert_or_skip(self, into: Table) -> Insert:
@@ -251,14 +243,6 @@ class Dialect(Protocol):
 
     def index(self, work: SqlContext) -> Index:
         """Return the index of full text and vectors."""
-        ...
-
-    def is_prepared(self, connection: Connection) -> bool:
-        """Return whether the store is in the required mode."""
-        ...
-
-    def prepare(self) -> None:
-        """Switch the store to the required mode, outside any transaction."""
         ...
 
     def writer(self, tenant: str) -> Connection:
@@ -277,28 +261,15 @@ class Dialect(Protocol):
         """Open a connection for reading, of one tenant or of each in turn."""
         ...
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:
-        """Query a replica that has everything that was acknowledged; None if there is none."""
-        ...
-
-    def replica_reads(self) -> list[ReplicaReads]:
-        """Return the status of the replicas."""
-        ...
-
     def dispose(self) -> None:
         """Close every connection."""
         ...
 
-    def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Yield each tenant; queries in between are limited to that tenant."""
-        ...
+    def each_tenant(self, connection: Connection, *, to_write: bool = False) -> Iterator[str]:
+        """Yield each tenant; statements in between are limited to that tenant.
 
-    def report_damage(self, cause: str, *, is_derived: bool = False) -> StoreCorruptError:
-        """Return the error for a damaged store; a file is not written to from now on."""
-        ...
-
-    def find_damage(self) -> str | None:
-        """Return what made a statement of this program fail, if it is damage of the store."""
+        To write, within a writing transaction, each tenant's write lock is taken.
+        """
         ...
 
     def check_process(self) -> None:
@@ -317,10 +288,6 @@ class Dialect(Protocol):
         """Change the schema mark, so that every process notices that another space serves."""
         ...
 
-    def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Take the write lock of another tenant, within a writing transaction."""
-        ...
-
     def is_indexed(self, connection: Connection, space_id: int) -> bool:
         """Return whether vectors of a space have a search index."""
         ...
@@ -330,10 +297,6 @@ class Dialect(Protocol):
 
         Connections are shared.
         """
-        ...
-
-    def readable_from(self, connection: Connection) -> str | None:
-        """Return the oldest version whose programs may use a schema newer than they are."""
         ...
 
     def examine(self, connection: Connection) -> list[Finding]:
@@ -363,7 +326,7 @@ class SqlContext:
     highest: dict[Table, int] = field(default_factory=dict["Table", int])
     """The highest id of a table, where known: no other transaction can raise it."""
     is_snapshot: bool = False
-    """Whether it only reads, so that what a tenant has stays the same."""
+    """Whether it only reads, so that what a tenant has stays the same and need be asked once."""
     _present: frozenset[str] | None = None
 
     def append(
@@ -392,7 +355,7 @@ class SqlContext:
 
     def may_have(self, rows: OptionalRows) -> bool:
         """Return whether the tenant may have such rows; a snapshot asks once for all of them."""
-        if not (self.is_snapshot and self.dialect.checks_presence):
+        if not self.is_snapshot:
             return True
         if self._present is None:
             names = rows_of(self.connection, present_rows(), given={"tenant": self.tenant})
@@ -469,13 +432,6 @@ def serving_space(connection: Connection) -> StoredSpace | None:
     serves = select(spaces).where(spaces.c.state == SpaceState.CURRENT)
     row = connection.execute(serves).mappings().first()
     return None if row is None else StoredSpace(**row)
-
-
-def map_errors_of(dialect: Dialect) -> AbstractContextManager[StatementInProgress]:
-    """Translate the driver errors of a store, see `map_driver_errors`."""
-    return map_driver_errors(
-        dialect.location, dialect.report_damage, is_distributed=dialect.is_distributed
-    )
 
 
 def register(connection: Connection, tenant: str, *, space: EmbeddingSpace, now: datetime) -> int:

@@ -1,6 +1,6 @@
 """The errors of the drivers, translated once."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, Protocol
@@ -11,17 +11,8 @@ from commonbrain.model.errors import CommonbrainError, StoreCorruptError, Unavai
 from commonbrain.model.values import dataclass
 from commonbrain.storage.schema.types import UnreadableValueError
 
-_READ_ONLY = "25006"
-"""The Postgres error for a write where writing is not allowed, as on a replica."""
-_INTERNAL = "XX000"
-"""The Postgres error for a bug in a server. Citus also gives it if another server was lost, even
-during the commit."""
-_FULL = frozenset({"53100", "SQLITE_FULL"})
-"""The errors of Postgres and SQLite for a full disk."""
-
-
-_NAMES = ("sqlstate", "sqlite_errorname")
-"""Attributes in which the drivers give the error code."""
+_FULL: Final = "SQLITE_FULL"
+"""The error of SQLite for a full disk."""
 
 
 @dataclass(slots=True)
@@ -30,8 +21,6 @@ class StatementInProgress:
 
     is_ending: bool = False
     """Set when only the commit is left, whose reply may be lost."""
-    is_distributed: bool = False
-    """Whether Citus runs statements on other servers, which may be lost."""
 
 
 class ReportDamage(Protocol):
@@ -53,12 +42,17 @@ def corrupt_error(location: str, cause: str, *, is_derived: bool = False) -> Sto
 
 @contextmanager
 def map_driver_errors(
-    location: str, report_damage: ReportDamage | None = None, *, is_distributed: bool = False
+    location: str,
+    report_damage: ReportDamage | None = None,
+    *,
+    find_damage: Callable[[], str | None] = lambda: None,
 ) -> Generator[StatementInProgress]:
     """Translate driver errors.
 
-    An internal error of Postgres means a lost server if the store is distributed; otherwise it is
-    not translated.
+    Args:
+        location: where the store is, for messages.
+        report_damage: makes the error for a damaged store.
+        find_damage: looks for the damage that may be behind a violated constraint.
 
     Raises:
         UnavailableError: locked for too long, full, read-only, or not accessible; rolled back. If
@@ -67,15 +61,18 @@ def map_driver_errors(
         StoreCorruptError: damaged, or not a database; rolled back.
 
     """
-    under_way = StatementInProgress(is_distributed=is_distributed)
+    under_way = StatementInProgress()
     report = report_damage or partial(corrupt_error, location)
     try:
         yield under_way
     except CommonbrainError:
         raise
-    except exc.IntegrityError:
-        # A violated constraint is a bug of this program, not of the store.
-        raise
+    except exc.IntegrityError as error:
+        damage = find_damage()
+        if damage is None:
+            # A violated constraint is a bug of this program, not of the store.
+            raise
+        raise report(damage) from error
     except (UnreadableValueError, UnicodeDecodeError) as error:
         # The driver cannot decode SQLite's message where that quotes a damaged schema.
         is_value = isinstance(error, UnreadableValueError)
@@ -84,17 +81,13 @@ def map_driver_errors(
         damage = damage_in(str(getattr(error, "orig", "")))
         if damage is not None:
             raise report(damage) from error
-        raise _unavailable(location, error, is_ending=under_way.is_ending) from error
+        if getattr(getattr(error, "orig", None), "sqlite_errorname", None) == _FULL:
+            raise full_error(location, error) from error
+        is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+        raise unavailable_error(
+            location, error, may_be_done=is_lost and under_way.is_ending
+        ) from error
     except exc.DatabaseError as error:
-        sqlstate = getattr(error.orig, "sqlstate", None)
-        if sqlstate == _READ_ONLY:
-            raise UnavailableError(
-                f"The store {location} is read-only.",
-                code="store_read_only",
-                hint="Nothing was written. It can be recalled from; write to the primary server.",
-            ) from error
-        if sqlstate == _INTERNAL and under_way.is_distributed:
-            raise _unavailable(location, error, is_ending=under_way.is_ending) from error
         if type(error) is not exc.DatabaseError:
             # A bug: an invalid statement, a missing driver feature, or an internal error.
             raise
@@ -106,28 +99,28 @@ _DERIVED: Final = "SQLITE_CORRUPT_VTAB"
 """The error of SQLite for a damaged full text."""
 
 
-def _unavailable(
-    location: str, error: exc.DatabaseError | exc.TimeoutError, *, is_ending: bool
+def unavailable_error(
+    location: str, error: exc.SQLAlchemyError, *, may_be_done: bool = False
 ) -> UnavailableError:
-    """Return the error for a store that did not run a statement."""
-    is_lost = isinstance(error, exc.DBAPIError) and (
-        error.connection_invalidated or getattr(error.orig, "sqlstate", None) == _INTERNAL
-    )
-    if is_ending and is_lost:
+    """Return the error for a store that did not run a statement, or was lost during a commit."""
+    if may_be_done:
         return UnavailableError(
             f"The connection to {location} was lost during the commit: it may have succeeded.",
             hint="Check whether it was done, or retry with the same idempotency key.",
         )
-    if _FULL & {getattr(getattr(error, "orig", None), name, None) for name in _NAMES}:
-        return UnavailableError(
-            f"The store {location} is full: {cause_of(error)}.",
-            code="store_full",
-            hint="Nothing was changed, and reading still works. Free space on the "
-            "disk of the store; writing then works again.",
-        )
     return UnavailableError(
         f"The store {location} did not answer: {cause_of(error)}.",
         hint="Nothing was changed. Check that it is writable and not full, then try again.",
+    )
+
+
+def full_error(location: str, error: exc.SQLAlchemyError) -> UnavailableError:
+    """Return the error for a store whose disk is full."""
+    return UnavailableError(
+        f"The store {location} is full: {cause_of(error)}.",
+        code="store_full",
+        hint="Nothing was changed, and reading still works. Free space on the "
+        "disk of the store; writing then works again.",
     )
 
 

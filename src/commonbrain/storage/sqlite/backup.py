@@ -26,7 +26,7 @@ from commonbrain.storage.interface import Backup, Holdings, Progress, Replacemen
 from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.schema.types import UnreadableValueError, reading
 from commonbrain.storage.sql.driver_errors import damage_in, map_driver_errors
-from commonbrain.storage.sql.schema_version import check_upgradable
+from commonbrain.storage.sql.schema_version import MIGRATIONS
 from commonbrain.storage.sqlite.checks import REPAIR, is_derived
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, found_file, restore_hint
@@ -352,7 +352,7 @@ def _holdings(path: Path) -> Holdings:
                 code="store_foreign",
                 hint="Name a file that `brain backup` wrote.",
             )
-        check_upgradable(version, str(path))
+        MIGRATIONS.check_upgradable(version, str(path))
         check_whole(connection, file)
         return contents(connection).holdings
 

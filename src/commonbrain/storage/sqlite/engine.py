@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
     Connection,
@@ -31,21 +31,16 @@ from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.values import dataclass, field
-from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.schema.types import read_json
 from commonbrain.storage.sql.context import SqlContext, known_space, register
-from commonbrain.storage.sql.driver_errors import map_driver_errors
-from commonbrain.storage.sql.schema_version import (
-    SCHEMA_VERSION,
-    check_upgradable,
-    upgrade,
-    version_of,
-)
+from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
+from commonbrain.storage.sql.schema_version import MIGRATIONS, Migrations, version_of
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
+from commonbrain.storage.sqlite.schema import SQLITE
 from commonbrain.storage.store import Schema, Store
 
 if TYPE_CHECKING:
@@ -93,8 +88,6 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
         cursor.execute(statement, given)
     return stored
 
-
-_Result = TypeVar("_Result")
 
 _TO_WAL: Final = "PRAGMA journal_mode = WAL"
 _TO_WRITE: Final = "BEGIN IMMEDIATE"
@@ -149,16 +142,6 @@ class Sqlite:
     def location(self) -> str:
         """Where the store is."""
         return str(self.path)
-
-    @property
-    def checks_presence(self) -> bool:
-        """Return True: most stores lack most of these rows, and one query saves several."""
-        return True
-
-    @property
-    def is_distributed(self) -> bool:
-        """Return False: a file is in one place."""
-        return False
 
     def is_prepared(self, connection: Connection) -> bool:
         """Return whether the file is in WAL mode, which a copy is not, or read-only."""
@@ -247,7 +230,11 @@ class Sqlite:
         """Return the error for a damaged file, to which nothing is written from now on."""
         return self._file.report_damage(cause, is_derived=is_derived)
 
-    def find_damage(self) -> str | None:
+    def map_errors(self) -> AbstractContextManager[StatementInProgress]:
+        """Translate driver errors; an index that lacks rows shows as a violated constraint."""
+        return map_driver_errors(self.location, self.report_damage, find_damage=self._find_damage)
+
+    def _find_damage(self) -> str | None:
         """Return what is damaged in the rows, such as an index that lacks some."""
         from commonbrain.storage.sqlite.checks import find_damage  # noqa: PLC0415
 
@@ -267,21 +254,13 @@ class Sqlite:
         self._file.check_readable()
         return self.engine.connect()
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:  # noqa: ARG002
-        """Return None: a file has no replicas, because readers never wait."""
-        return None
-
-    def replica_reads(self) -> list[ReplicaReads]:
-        """Return no replicas."""
-        return []
-
     def dispose(self) -> None:
         """Close every connection; in a forked child none, because they belong to its parent."""
         if self._file.leave():
             self.engine.dispose()
 
-    def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Yield the tenants; each statement contains its own tenant condition."""
+    def each_tenant(self, connection: Connection, *, to_write: bool = False) -> Iterator[str]:  # noqa: ARG002
+        """Yield the tenants; each statement names its tenant, and one lock is for all."""
         return iter(connection.execute(select(tenants.c.id).order_by(tenants.c.id)).scalars().all())
 
     def schema_mark(self, connection: Connection) -> int:
@@ -299,9 +278,6 @@ class Sqlite:
             index.drop(connection)
             index.create(connection)
 
-    def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Do nothing: one lock covers all tenants."""
-
     def is_indexed(self, connection: Connection, space_id: int) -> bool:  # noqa: ARG002 no index
         """Return True: vectors are searched in memory."""
         return True
@@ -316,10 +292,6 @@ class Sqlite:
         """Use an embedding space, without cached vectors yet."""
         self.space, self.space_id = space, space_id
         self._codes, self._lock = {}, threading.Lock()
-
-    def readable_from(self, connection: Connection) -> str | None:  # noqa: ARG002 see Dialect
-        """Return None, so that no older program continues: it runs on the same machine."""
-        return None
 
     def stored_table(self, table: Table) -> Table:
         """Return the table itself: a file matches the schema."""
@@ -378,14 +350,12 @@ class Sqlite:
             on_progress=on_progress,
         )
 
-    def back_up_before_upgrade(self, version: str) -> None:
+    def back_up_before_upgrade(self, version: str, *, to: str) -> None:
         """Write a backup next to the file, if there is space, before its schema changes."""
         # Only an older store pays for the import.
         from commonbrain.storage.sqlite.upgrade_backup import back_up_before_upgrade  # noqa: PLC0415
 
-        back_up_before_upgrade(
-            self._file, version=version, to=SCHEMA_VERSION, wait_s=self.lock_timeout_s
-        )
+        back_up_before_upgrade(self._file, version=version, to=to, wait_s=self.lock_timeout_s)
 
     def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
         # The driver must not open transactions: `begin` decides how they open.
@@ -428,7 +398,13 @@ _compact_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"
 
 
 def open_sqlite(
-    path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_timeout_s: float
+    path: Path,
+    *,
+    space: EmbeddingSpace,
+    clock: Clock,
+    is_durable: bool,
+    lock_timeout_s: float,
+    migrations: Migrations = MIGRATIONS,
 ) -> Store:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
@@ -448,31 +424,31 @@ def open_sqlite(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
-    with ExitStack() as unless_opened, map_driver_errors(str(path), dialect.report_damage):
+    with ExitStack() as unless_opened, dialect.map_errors():
         unless_opened.callback(dialect.dispose)
-        dialect.space_id = _settle(dialect, space=space, clock=clock)
+        dialect.space_id = _settle(dialect, migrations, space=space, clock=clock)
         unless_opened.pop_all()
-    return Store(dialect, space, Schema(SCHEMA_VERSION))
+    return Store(dialect, space, Schema(migrations.newest))
 
 
-def _settle(dialect: Sqlite, *, space: EmbeddingSpace, clock: Clock) -> int:
+def _settle(dialect: Sqlite, migrations: Migrations, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Return the id of the embedding space; takes the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
-        check_upgradable(version, dialect.location)
+        migrations.check_upgradable(version, dialect.location)
         is_prepared = version is not None and dialect.is_prepared(connection)
-        if version == SCHEMA_VERSION and is_prepared:
+        if version == migrations.newest and is_prepared:
             space_id = known_space(connection, space)
             if space_id is not None:
                 return space_id
-    if version is not None and version != SCHEMA_VERSION:
-        dialect.back_up_before_upgrade(version)
+    if version is not None and version != migrations.newest:
+        dialect.back_up_before_upgrade(version, to=migrations.newest)
     if not is_prepared:
         dialect.prepare()
     with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
         # Another process may have been faster; its rows are used.
         version = version_of(connection, dialect.location)
-        check_upgradable(version, dialect.location)
-        if version != SCHEMA_VERSION:
-            upgrade(connection)
+        migrations.check_upgradable(version, dialect.location)
+        if version != migrations.newest:
+            migrations.upgrade(connection, SQLITE)
         return register(connection, LOCAL_TENANT, space=space, now=clock.now())

@@ -24,10 +24,11 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.model.values import dataclass, replace
+from commonbrain.storage.index import SqlIndex
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings, without_words
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
@@ -196,17 +197,15 @@ _DROP_FIELDS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteIndex:
+class SqliteIndex(SqlIndex):
     """Full text and vectors of one tenant in one transaction."""
 
-    work: SqlContext
+    words: SqliteFullText
     space_id: int
     codes: Callable[[CausalField | None], BinaryVectorIndex]
     """Returns the in-memory vectors of whole memories, or of one field."""
     permits: AllowedIds
-    words: SqliteFullText
     whole: SqliteVectors
-    missing: MissingEmbeddings
 
     @classmethod
     def of(
@@ -227,22 +226,6 @@ class SqliteIndex:
             whole=SqliteVectors(work=work, space_id=space_id, codes=codes(None), permits=permits),
             missing=MissingEmbeddings(work=work, space_id=space_id),
         )
-
-    def put(self, memory: Memory, given: Vectors | None) -> None:
-        """Index a memory by its words, and by its vectors if given."""
-        self.words.put(memory)
-        if given is not None:
-            self._put_windows(memory.id, given.windows)
-            self._put_fields(memory.id, given.fields)
-
-    def embed(self, memory_id: int, given: Vectors) -> bool:
-        """Store the missing vectors of a memory, if it is searchable."""
-        lacks_own, lacks_fields = self.missing.of(memory_id)
-        if lacks_own:
-            self._put_windows(memory_id, given.windows)
-        if lacks_fields:
-            self._put_fields(memory_id, given.fields)
-        return lacks_own or lacks_fields
 
     def drop_unsound_vectors(self) -> int:
         """Remove vectors of the wrong size or of memories that are not searchable.
@@ -282,30 +265,12 @@ class SqliteIndex:
         self.work.connection.execute(_DROP_FIELDS, given)
         self.work.changed.add(memory_id)
 
-    def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any term may match."""
-        return self.words.search(terms, scope, limit=limit)
-
     def nearest(
         self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        vectors = self._vectors_of(scope.filter.field)
+        vectors = self.vectors_of(scope.filter.field)
         return vectors.nearest(query, scope, limit=limit, at_least=at_least)
-
-    def similarities(
-        self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
-    ) -> dict[int, float]:
-        """Return the cosine of each memory, or of a field; those without a vector are absent."""
-        return self._vectors_of(field).similarities(query, ids)
-
-    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Return the cosine of each pair of memories, by the means of their windows."""
-        return self.whole.cosines(ids)
-
-    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
-        """Return the vector of each memory's first window; those without a vector are absent."""
-        return self.whole.firsts(ids)
 
     def follow(self) -> None:
         """Update the in-memory vectors of whole memories.
@@ -314,23 +279,8 @@ class SqliteIndex:
         """
         self.whole.follow()
 
-    def pending(self) -> int:
-        """Count searchable memories without vectors, of their text or of their fields."""
-        return self.missing.pending()
-
-    def lacks_fields(self) -> bool:
-        """Return whether searchable atoms have no vectors of their fields."""
-        return self.missing.any_fields()
-
-    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List searchable memories above an id that have no vectors, ascending."""
-        return self.missing.oldest(limit=limit, after=after)
-
-    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List searchable memories above an id that are missing from the full text, ascending."""
-        return self.words.missing(limit=limit, after=after)
-
-    def _vectors_of(self, field: CausalField | None) -> SqliteVectors:
+    def vectors_of(self, field: CausalField | None) -> SqliteVectors:
+        """Return the vectors of whole memories, or of one field."""
         if field is None:
             return self.whole
         return SqliteVectors(
@@ -341,7 +291,8 @@ class SqliteIndex:
             field=field,
         )
 
-    def _put_windows(self, memory_id: int, windows: Matrix) -> None:
+    def put_windows(self, memory_id: int, windows: Matrix) -> None:
+        """Store the vectors of a memory's windows with the next sequence numbers."""
         seq = self.work.highest.get(vectors)
         if seq is None:
             seq = self.whole.last_seq
@@ -354,7 +305,8 @@ class SqliteIndex:
         self.work.highest[vectors] = seq + len(rows)
         self.work.changed.add(memory_id)
 
-    def _put_fields(self, memory_id: int, given: Mapping[CausalField, Matrix]) -> None:
+    def put_fields(self, memory_id: int, given: Mapping[CausalField, Matrix]) -> None:
+        """Store the vector of each field of an atom."""
         key = self.whole.here | {"memory": memory_id}
         rows = [
             key | {"name": name, "half": vector.astype(np.float16).tobytes()}

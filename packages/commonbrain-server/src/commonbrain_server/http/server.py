@@ -29,13 +29,13 @@ from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.text.redaction import is_here
 from commonbrain.web.app import Login
 from commonbrain.web.page_sessions import PageSessions
 from commonbrain.web.page_settings import LOOPBACK
+from commonbrain_server.dev_servers import login, postgres_server, redis_server
 from commonbrain_server.guard import guard_services
 from commonbrain_server.http.app import BodyLimits, add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
@@ -197,6 +197,7 @@ def make_worker() -> FastAPI:
     _bound_arenas()
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
+    report_replicas(brain)
     access = make_authenticator(settings, brain)
     hosts = LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)}
     app = make_app(
@@ -213,6 +214,15 @@ def make_worker() -> FastAPI:
     sessions, login = _page_login(settings, brain, access=access)
     add_page(app, sessions, login=login, hosts=hosts)
     return app
+
+
+def report_replicas(brain: Brain) -> None:
+    """Let the replicas of a store, if it has any, report what they answered to the metrics."""
+    if brain.services.store.replicas():
+        from commonbrain_server.postgres.store import PostgresStore  # noqa: PLC0415 has a driver
+
+        assert isinstance(brain.services.store, PostgresStore)  # noqa: S101 no other has replicas
+        brain.services.store.postgres.replicas.report = brain.services.telemetry.read_from
 
 
 def _bound_arenas() -> None:

@@ -1,0 +1,129 @@
+"""Every contract of a store, held by Postgres under row-level security."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from commonbrain_server.postgres.schema import POSTGRES
+
+from commonbrain.testing.builders import FakeClock
+from tests.contracts.action_items_contract import ActionItemsContract
+from tests.contracts.board_contract import BoardContract
+from tests.contracts.cascade_contract import CascadeContract
+from tests.contracts.credentials_contract import CredentialsContract
+from tests.contracts.disputes_contract import DisputesContract
+from tests.contracts.events_contract import EventsContract
+from tests.contracts.field_contract import FieldContract
+from tests.contracts.history_contract import HistoryContract
+from tests.contracts.index_contract import IndexContract
+from tests.contracts.jobs_contract import JobsContract
+from tests.contracts.learning_contract import LearningContract
+from tests.contracts.listing_contract import ListingContract
+from tests.contracts.mail_contract import MailContract
+from tests.contracts.page_sessions_contract import PageSessionsContract
+from tests.contracts.readings_contract import ReadingsContract
+from tests.contracts.session_contract import SessionContract
+from tests.contracts.store_contract import StoreContract
+from tests.contracts.store_steps import SPACE, OpenStore
+from tests.contracts.test_schema import compare
+from tests.contracts.trends_contract import TrendsContract
+from tests.contracts.upkeep_contract import UpkeepContract
+from tests.postgres import Server, tenants_by_path
+
+
+@pytest.fixture
+def open_store(postgres: Server) -> Iterator[OpenStore]:
+    with tenants_by_path(postgres) as opened:
+        yield partial(opened, Path("store"), space=SPACE, clock=FakeClock())
+
+
+@pytest.mark.requirement("PF-02", "EV-01")
+class TestPostgres(StoreContract):
+    pass
+
+
+class TestPostgresCascade(CascadeContract):
+    pass
+
+
+class TestPostgresUpkeep(UpkeepContract):
+    pass
+
+
+class TestPostgresBoard(BoardContract):
+    pass
+
+
+class TestPostgresCredentials(CredentialsContract):
+    pass
+
+
+class TestPostgresDisputes(DisputesContract):
+    pass
+
+
+class TestPostgresActionItems(ActionItemsContract):
+    pass
+
+
+class TestPostgresEvents(EventsContract):
+    pass
+
+
+class TestPostgresFields(FieldContract):
+    pass
+
+
+class TestPostgresHistory(HistoryContract):
+    pass
+
+
+class TestPostgresPageSessions(PageSessionsContract):
+    pass
+
+
+class TestPostgresReadings(ReadingsContract):
+    pass
+
+
+class TestPostgresSessions(SessionContract):
+    pass
+
+
+class TestPostgresIndex(IndexContract):
+    # All numbers up to 10,000 take the same path here: every vector is compared.
+    many = 300
+
+
+class TestPostgresJobs(JobsContract):
+    pass
+
+
+class TestPostgresLearning(LearningContract):
+    pass
+
+
+class TestPostgresListing(ListingContract):
+    pass
+
+
+class TestPostgresTrends(TrendsContract):
+    pass
+
+
+class TestPostgresMail(MailContract):
+    pass
+
+
+def test_migrations_create_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
+    with (
+        postgres.database(is_empty=True) as first,
+        postgres.database(is_empty=True) as second,
+    ):
+        migrated, created = (
+            sa.create_engine(sa.make_url(one.owner).set(drivername="postgresql+psycopg"))
+            for one in (first, second)
+        )
+        compare(migrated, created, engine=POSTGRES)

@@ -1,1 +1,0 @@
-"""Tests of a store that is distributed by tenant over several servers with Citus."""
