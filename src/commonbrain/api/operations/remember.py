@@ -77,7 +77,7 @@ class _RememberItem(Request):
     expires_at: Timestamp = argument(
         "When it stops being valid, as an ISO 8601 date or time", agents=""
     )
-    people: list[str] = argument("The name of a person whom it is about", [], agents="")
+    people: list[str] = argument("The name of a person that it is about", [], agents="")
     confidence: float | None = argument("How sure you are, from 0 to 1", agents="")
     extract_tasks: bool = argument(
         "Store the tasks that the text states as well", default=False, agents=""
