@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Unpack, cast
-
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix, Vectors
@@ -91,57 +89,63 @@ from commonbrain.text.rationale import rationales
 from commonbrain.text.reading import read_undated
 from commonbrain.text.segmentation import split
 
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
 
-class DraftFields(TypedDict, total=False, extra_items=object):
-    """What may be given with a text; None is the default of each.
+    class DraftFields(TypedDict, total=False, extra_items=object):
+        """What may be given with a text; None is the default of each.
 
-    Any other name is a column of the kind, such as `severity` of a rule or `due_at` of a task: the
-    reference of kinds lists them.
-    """
+        Any other name is a column of the kind, such as `severity` of a rule or `due_at` of a task: the
+        reference of kinds lists them.
+        """
 
-    kind: str | None
-    """rule, fact, incident, task, event, episode, atom or message; by default the words decide."""
-    headline: str | None
-    """At most 15 words; by default the clause that carries the text."""
-    label: str | None
-    """The type of statement, such as decision."""
-    project: str | None
-    """By default the caller's."""
-    scope: Scope | str | None
-    """private, team (the default) or global."""
-    trust: Trust | str | None
-    """trusted_tool, user_claim or untrusted_web, at most the caller's own."""
-    confidence: float | None
-    """0..1, how certain the author is; lowers the computed value only."""
-    tags: Sequence[str] | None
-    people: Sequence[str] | None
-    """People that the text does not mention by `@name`."""
-    source_ref: str | None
-    """Where it comes from: a URL, a file and line, a ticket."""
-    source_message: str | None
-    """The id of the message from which the text comes."""
-    derived_from: Sequence[str] | None
-    """Ids of its sources, which limit trust and scope."""
-    depends_on: Sequence[str] | None
-    """Ids of memories that must be valid for this one to be."""
-    occurred_at: datetime | str | None
-    """When it happened, ISO 8601 or words; by default now."""
-    expires_at: datetime | str | None
-    """When it stops being valid."""
-    auto_captured: bool | None
-    """Whether a program stores it without being asked."""
-    extract_tasks: bool | None
-    """Store sentences that state tasks as tasks."""
-    extract_causes: bool | None
-    """Store stated causes and effects as atoms."""
-    distinct_because: str | None
-    """Store it although a memory says the same, for this reason."""
-    attachment: Mapping[str, object] | None
-    """A JSON object of at most 256 KiB that `get` returns exactly; it is not searched."""
-    thread: ThreadRef | None
-    """Of a message."""
-    detail: Detail | None
-    """The columns of the kind as an object, instead of single arguments."""
+        kind: str | None
+        """rule, fact, incident, task, event, episode, atom or message; by default the words decide."""
+        headline: str | None
+        """At most 15 words; by default the clause that carries the text."""
+        label: str | None
+        """The type of statement, such as decision."""
+        project: str | None
+        """By default the caller's."""
+        scope: Scope | str | None
+        """private, team (the default) or global."""
+        trust: Trust | str | None
+        """trusted_tool, user_claim or untrusted_web, at most the caller's own."""
+        confidence: float | None
+        """0..1, how certain the author is; lowers the computed value only."""
+        tags: Sequence[str] | None
+        people: Sequence[str] | None
+        """People that the text does not mention by `@name`."""
+        source_ref: str | None
+        """Where it comes from: a URL, a file and line, a ticket."""
+        source_message: str | None
+        """The id of the message from which the text comes."""
+        derived_from: Sequence[str] | None
+        """Ids of its sources, which limit trust and scope."""
+        depends_on: Sequence[str] | None
+        """Ids of memories that must be valid for this one to be."""
+        occurred_at: datetime | str | None
+        """When it happened, ISO 8601 or words; by default now."""
+        expires_at: datetime | str | None
+        """When it stops being valid."""
+        auto_captured: bool | None
+        """Whether a program stores it without being asked."""
+        extract_tasks: bool | None
+        """Store sentences that state tasks as tasks."""
+        extract_causes: bool | None
+        """Store stated causes and effects as atoms."""
+        distinct_because: str | None
+        """Store it although a memory says the same, for this reason."""
+        attachment: Mapping[str, object] | None
+        """A JSON object of at most 256 KiB that `get` returns exactly; it is not searched."""
+        thread: ThreadRef | None
+        """Of a message."""
+        detail: Detail | None
+        """The columns of the kind as an object, instead of single arguments."""
+
+else:
+    # At run time it is a dictionary, which `draft_of` checks.
+    DraftFields = dict
 
 
 def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
