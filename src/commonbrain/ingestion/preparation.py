@@ -95,12 +95,12 @@ if TYPE_CHECKING:
     class DraftFields(TypedDict, total=False, extra_items=object):
         """What may be given with a text; None is the default of each.
 
-        Any other name is a column of the kind, such as `severity` of a rule or `due_at` of a task: the
-        reference of kinds lists them.
+        Any other name is a column of the kind, such as `severity` of a rule or `due_at` of a task:
+        the reference of kinds lists them.
         """
 
         kind: str | None
-        """rule, fact, incident, task, event, episode, atom or message; by default the words decide."""
+        """rule, fact, incident, task, event, episode, atom or message; else the words decide."""
         headline: str | None
         """At most 15 words; by default the clause that carries the text."""
         label: str | None
