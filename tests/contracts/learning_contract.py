@@ -19,8 +19,8 @@ from commonbrain.model.query import (
     Feedback,
     FeedbackEvent,
     FeedbackMark,
+    RecallTrace,
     ShownExtent,
-    Trace,
 )
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
@@ -34,7 +34,7 @@ from tests.contracts.store_steps import OpenStore
 MINUTE = timedelta(minutes=1)
 
 
-def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) -> Trace:  # noqa: ANN401
+def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) -> RecallTrace:  # noqa: ANN401
     """Make what bo's recall leaves so many minutes after noon; 9 is considered and left out."""
     at = NOON + minute * MINUTE
     considered = [
@@ -43,7 +43,7 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
         )
         for id_ in (*packed, 9)
     ]
-    plain = Trace(
+    plain = RecallTrace(
         id=ids.make_id(at, minute),
         caller=Caller(agent="bo", session=session),
         asked_at=at,
@@ -58,13 +58,13 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
     return replace(plain, **more)
 
 
-def noted(store: Store, *traces: Trace, retain_from: timedelta = -MINUTE) -> None:
+def noted(store: Store, *traces: RecallTrace, retain_from: timedelta = -MINUTE) -> None:
     """Keep traces as a journal does."""
     store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], retain_from=NOON + retain_from)
 
 
 def marked(
-    store: Store, trace: Trace, *, memory: int = 5, mark: FeedbackMark = FeedbackMark.USED
+    store: Store, trace: RecallTrace, *, memory: int = 5, mark: FeedbackMark = FeedbackMark.USED
 ) -> int:
     """Put one mark on a trace; count what is new."""
     feedback = Feedback(

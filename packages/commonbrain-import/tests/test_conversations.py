@@ -25,7 +25,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Unreadable
 from commonbrain.transfer.importers.json_lines import as_list
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def test_first_pieces_of_a_large_file_are_returned_before_it_is_read_completely(
     source = tmp_path / "large.json"
     turn = json.dumps({"speaker": "Ann", "text": "x" * 1000})
     source.write_text("[" + ",".join([turn] * 5000) + "]")
-    pieces: Iterator[Piece] = IMPORTERS["conversations"].read(source)
+    pieces: Iterator[ImportItem] = IMPORTERS["conversations"].read(source)
     early = list(islice(pieces, 10))
     assert early[-1].progress < 0.1
     progress = [piece.progress for piece in (*early, *pieces)]

@@ -19,7 +19,7 @@ from commonbrain.model.limits import (
     SPACE_DELETED_AT_ONCE,
     SPACE_PASSES_MAX,
 )
-from commonbrain.model.query import Entry, FeedbackMark
+from commonbrain.model.query import FeedbackMark, RecallLogEntry
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.observability.interface import SILENT
@@ -206,7 +206,7 @@ def past_questions(services: Services, caller: Caller) -> list[Question]:
     return by_worth[-COMPARED_MAX:]
 
 
-def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
+def _entries(services: Services, caller: Caller) -> Iterator[RecallLogEntry]:
     """Read the recall log of the last weeks page by page."""
     criteria = EntryFilter(since=services.clock.now() - LOOKBACK)
     after = 0
@@ -219,7 +219,7 @@ def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
         after = page[-1].id
 
 
-def _helped(entry: Entry) -> frozenset[int]:
+def _helped(entry: RecallLogEntry) -> frozenset[int]:
     return frozenset(
         id_
         for id_, marks in entry.marks.items()

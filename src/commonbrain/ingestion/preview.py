@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from commonbrain.ingestion.deduplication import find_exact
 from commonbrain.ingestion.result import ItemResult, ItemStatus, exists, rejected
 from commonbrain.ingestion.validation import Rejection
-from commonbrain.model.kinds import KINDS, Identity
+from commonbrain.model.kinds import KINDS, DuplicateScope
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.text.normalisation import is_same_text
@@ -42,8 +42,8 @@ class PreviewedDrafts:
     def has(self, prepared: PreparedDraft, *, now: datetime) -> bool:
         """Return whether an earlier draft is the same memory; otherwise note this one."""
         kind, draft = KINDS[prepared.admitted.kind], prepared.draft
-        source = None if kind.identity is Identity.TEXT else draft.source_ref
-        if source is None and kind.identity is Identity.NAMED_SOURCE:
+        source = None if kind.identity is DuplicateScope.TEXT else draft.source_ref
+        if source is None and kind.identity is DuplicateScope.NAMED_SOURCE:
             return False
         is_over = draft.expires_at is not None and draft.expires_at <= now
         if is_over:

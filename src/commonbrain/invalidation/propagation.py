@@ -18,7 +18,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.links import DISAGREEMENTS, Link
 from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.revision import SYSTEM_AGENT, Action, Change
+from commonbrain.model.revision import SYSTEM_AGENT, Action, Revision
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import (
     InvalidationReason,
@@ -202,7 +202,7 @@ def _set_state(
     if not ids:
         return
     first, caller = ids[0], change_context.caller
-    change = Change(
+    change = Revision(
         memory_id=first,
         action=Action.CASCADE,
         agent=caller.agent,
@@ -380,7 +380,7 @@ def mark_erased(tx: Transaction, id_: int, *, change_context: ChangeContext) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _ChangedReviews:
     moved: Sequence[int] = ()
     """Ids whose reviews by this cause were added, removed or changed."""
     fresh: Sequence[int] = ()
@@ -394,13 +394,13 @@ def _reconcile_cause(
     fall: InvalidationReason | None,
     change_context: ChangeContext,
     capacity: int,
-) -> _Done:
+) -> _ChangedReviews:
     """Update the reviews by one cause, adding at most a number of new ones."""
     known = {one.memory_id: one for one in tx.reviews.by(cause.id) if not one.is_of_itself}
     match fall:
         case InvalidationReason.ERASED:
             # Its links are erased, so only earlier marks are known.
-            return _Done()
+            return _ChangedReviews()
         case None:
             tx.reviews.drop(list(known.values()))
             _record_settled(
@@ -408,7 +408,7 @@ def _reconcile_cause(
                 [one for one in known.values() if not one.is_open],
                 change_context=change_context,
             )
-            return _Done(moved=list(known))
+            return _ChangedReviews(moved=list(known))
         case _:
             return _Cause(tx, cause, fall, change_context.at).propagate(known, capacity=capacity)
 
@@ -440,7 +440,7 @@ class _Cause:
         """Its id."""
         return self.one.id
 
-    def propagate(self, known: Mapping[int, Review], *, capacity: int) -> _Done:
+    def propagate(self, known: Mapping[int, Review], *, capacity: int) -> _ChangedReviews:
         """Traverse all dependents, stopping at confirmed ones."""
         cut_off_ids = self._cut_off(known)
         stops = [one.memory_id for one in known.values() if not one.is_open]
@@ -464,7 +464,7 @@ class _Cause:
         self.tx.reviews.drop(removed)
         fresh = [one.memory_id for one in moved if one.memory_id not in known]
         both = [one.memory_id for one in (*moved, *removed)]
-        return _Done(moved=both, fresh=fresh, is_cut=walk.is_cut)
+        return _ChangedReviews(moved=both, fresh=fresh, is_cut=walk.is_cut)
 
     def _review(self, one: ReachedMemory, known: Review | None, *, at: datetime) -> Review:
         if known is not None:
@@ -571,9 +571,9 @@ def invalidated_at(
     return at or now
 
 
-def _forgettings(tx: Transaction, forgotten: Sequence[int]) -> list[Change]:
+def _forgettings(tx: Transaction, forgotten: Sequence[int]) -> list[Revision]:
     """Return how each was forgotten; if an undo reverted a restore, how it was at first."""
-    last: dict[int, Change] = {}
+    last: dict[int, Revision] = {}
     for change in tx.changes.of(forgotten):
         if change.after.get("state") != State.FORGOTTEN:
             continue

@@ -41,7 +41,7 @@ _PUNCTUATION: Final = ".,;:!? "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ValueChange:
     """Two memories of which the newer one surely changed the older."""
 
     older: Memory
@@ -88,7 +88,7 @@ class ChangeReader:
         """
         known = {**self.known, **{memory.id: memory for memory in newest}}
         frontier = {memory.id for memory in newest}
-        changes: dict[int, list[Change]] = {}
+        changes: dict[int, list[ValueChange]] = {}
         for _ in range(_STEPS_MAX):
             fresh = self._step(frontier, way=Direction.ALONG, known=known)
             for change in fresh:
@@ -98,10 +98,10 @@ class ChangeReader:
                 break
         return {memory.id: _history(memory, changes) for memory in newest if memory.id in changes}
 
-    def successors(self, memories: Sequence[Memory]) -> Mapping[int, Change]:
+    def successors(self, memories: Sequence[Memory]) -> Mapping[int, ValueChange]:
         """Map each outdated memory to the last change of it; all others are absent."""
         known = {**self.known, **{memory.id: memory for memory in memories}}
-        last: dict[int, Change] = {}
+        last: dict[int, ValueChange] = {}
         frontier = {memory.id for memory in memories}
         for _ in range(_STEPS_MAX):
             fresh = self._step(frontier - last.keys(), way=Direction.AGAINST, known=known)
@@ -114,7 +114,7 @@ class ChangeReader:
 
     def _step(
         self, ids_: Iterable[int], *, way: Direction, known: dict[int, Memory]
-    ) -> Sequence[Change]:
+    ) -> Sequence[ValueChange]:
         """Return the changes that lead from some memories, which are added to `known`."""
         is_along = way is Direction.ALONG
         start = set(ids_)
@@ -138,7 +138,7 @@ class ChangeReader:
             if newer in known and older in known
         )
         return [
-            Change(older=older, newer=newer, head=newer)
+            ValueChange(older=older, newer=newer, head=newer)
             for newer, older, link in pairs
             if may_outdate(newer, older)
             and not (link.type is LinkType.CONFLICTS_WITH and KINDS[older.kind].is_binding)
@@ -170,7 +170,7 @@ def _when(memory: Memory) -> tuple[datetime, int]:
     return memory.occurred_at, memory.id
 
 
-def _to_head(memory: Memory, last: Mapping[int, Change]) -> Change:
+def _to_head(memory: Memory, last: Mapping[int, ValueChange]) -> ValueChange:
     """Follow the changes of a memory to the one that holds now."""
     change = last[memory.id]
     head, seen = change.newer, {memory.id}
@@ -181,9 +181,9 @@ def _to_head(memory: Memory, last: Mapping[int, Change]) -> Change:
     return replace(change, head=head)
 
 
-def _history(newest: Memory, changes: Mapping[int, Sequence[Change]]) -> str:
+def _history(newest: Memory, changes: Mapping[int, Sequence[ValueChange]]) -> str:
     """Render the values that a memory had before, each until the day of the next change."""
-    ended: dict[int, Change] = {}
+    ended: dict[int, ValueChange] = {}
     waiting = list(changes[newest.id])
     while waiting:
         change = waiting.pop()

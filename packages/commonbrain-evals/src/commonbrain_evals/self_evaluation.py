@@ -40,7 +40,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.model_card import ModelRole, ModelState
-from commonbrain.model.query import Entry, FeedbackMark, Filter, is_allowed
+from commonbrain.model.query import FeedbackMark, Filter, RecallLogEntry, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.observability.interface import SILENT
@@ -162,7 +162,7 @@ def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int)
 
 
 def questions_from_recalls(
-    entries: Iterable[Entry], *, findable: Collection[int], count: int
+    entries: Iterable[RecallLogEntry], *, findable: Collection[int], count: int
 ) -> list[Question]:
     """Return past queries with feedback, latest first, each once."""
     made: dict[str, Question] = {}

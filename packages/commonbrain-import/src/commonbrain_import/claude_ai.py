@@ -17,8 +17,8 @@ from typing import Final
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
+    DetectedSource,
+    ImportItem,
     Unreadable,
     file_found,
     name_or_none,
@@ -62,12 +62,12 @@ class ClaudeAi:
     has_relations: bool = False
     reads_zip: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return archives in the folder for downloads that are named like an export."""
         for file in sorted((home / "Downloads").glob("data-*-batch-*.zip")):
             yield from file_found(file)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield memories and projects, then the messages chat by chat.
 
         Raises:

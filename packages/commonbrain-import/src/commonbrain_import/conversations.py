@@ -20,7 +20,13 @@ from typing import Final
 
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Found, Piece, Unreadable, name_or_none, source_reference
+from commonbrain.transfer.importer import (
+    DetectedSource,
+    ImportItem,
+    Unreadable,
+    name_or_none,
+    source_reference,
+)
 from commonbrain.transfer.importers.chats import Session, parse_time
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain_import.json_files import (
@@ -150,11 +156,11 @@ class ConversationFile:
     purpose: str = "Conversations in JSON: turns with speaker and text"
     has_relations: bool = False
 
-    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 they have no usual place
+    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 they have no usual place
         """Return nothing: such files have no usual place."""
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the turns in the order of the file.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, cast
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside
@@ -145,7 +145,7 @@ def chats_of(files: Sequence[Member], source: Path, *, has: str, service: str) -
 Reader = Callable[[Row], Iterator[Content]]
 
 
-def pieces(files: Sequence[tuple[Member, Reader]], *, tally: Tally) -> Iterator[Piece]:
+def pieces(files: Sequence[tuple[Member, Reader]], *, tally: Tally) -> Iterator[ImportItem]:
     """Yield what the reader of each file makes of its objects, and at the end what is left out."""
     before, meter = 0, Meter(total=sum(one.size_bytes for one, _ in files))
     for member, read in files:

@@ -17,8 +17,8 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import (
-    Omitted,
-    Piece,
+    ImportItem,
+    OmittedContent,
     name_or_none,
     source_reference,
 )
@@ -135,8 +135,8 @@ class Chat:
 class Tally(Counter[str]):
     """Counts what is left out."""
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[ImportItem]:
         """Return what was left out, in the order of its name, as the end of the source."""
         for what, count in sorted(self.items()):
             if count:
-                yield Piece(content=Omitted(what=what, count=count), progress=1.0)
+                yield ImportItem(content=OmittedContent(what=what, count=count), progress=1.0)

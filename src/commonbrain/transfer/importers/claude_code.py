@@ -19,9 +19,9 @@ from typing import BinaryIO, Final
 
 from commonbrain.transfer.importer import (
     Content,
-    Found,
+    DetectedSource,
     Importer,
-    Piece,
+    ImportItem,
     Unreadable,
     files_found,
 )
@@ -98,12 +98,12 @@ class ClaudeCode:
     has_relations: bool = False
     projects: Projects = LOCAL
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folder of the sessions, at its places before and after XDG."""
         for folder in (home / ".claude" / "projects", home / ".config" / "claude" / "projects"):
             yield from files_found(folder, "*/*.jsonl")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the messages session by session, those that began first at the beginning.
 
         Raises:
