@@ -26,7 +26,7 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
@@ -286,7 +286,7 @@ class LearningContract:
         self, store: Store
     ) -> None:
         evaluation = Figure(mean=0.6667, low=0.2077, high=0.9385, count=3)
-        first = Evaluation(
+        first = StoredEvaluation(
             id=1,
             name="self",
             at=NOON,
@@ -308,8 +308,8 @@ class LearningContract:
             assert tx.evaluations.listed("self", limit=5) == []
 
     def test_latest_evaluations_of_each_name_are_retained(self, store: Store) -> None:
-        def one(id_: int, name: str = "self") -> Evaluation:
-            return Evaluation(
+        def one(id_: int, name: str = "self") -> StoredEvaluation:
+            return StoredEvaluation(
                 id=id_, name=name, at=NOON, agent="bo", figures={}, setup={}, took_ms={}
             )
 

@@ -41,7 +41,7 @@ Record = Thread | ArchivedRecord | Link | Annotation | Revision | Receipt | Revi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ArchiveLine:
     """A record, and the progress at its end, 0..1."""
 
     content: Record | Unreadable
@@ -246,7 +246,7 @@ def write_archive(target: Path, records: Iterable[Record]) -> int:
         ) from error
 
 
-def read_archive(source: Path) -> Iterator[Line]:
+def read_archive(source: Path) -> Iterator[ArchiveLine]:
     """Read the records in order, one in memory at a time.
 
     Raises:
@@ -310,7 +310,7 @@ def _check_head(stream: BinaryIO, source: Path) -> None:
             )
 
 
-def _lines(stream: BinaryIO, source: Path) -> Iterator[Line]:
+def _lines(stream: BinaryIO, source: Path) -> Iterator[ArchiveLine]:
     with stream:
         size = os.fstat(stream.fileno()).st_size
         count = 0
@@ -321,7 +321,7 @@ def _lines(stream: BinaryIO, source: Path) -> Iterator[Line]:
                 case value:
                     count += 1
                     content = _content(value, number=count)
-                    yield Line(content=content, progress=min(1.0, stream.tell() / size))
+                    yield ArchiveLine(content=content, progress=min(1.0, stream.tell() / size))
     raise InvalidInputError(
         f"{source} ends before its time: it was cut short, or changed by hand.",
         hint="What came before was taken in. Export again and import that.",

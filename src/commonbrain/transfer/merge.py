@@ -32,7 +32,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.storage.job_queue import enqueue_embedding
-from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_archive
+from commonbrain.transfer.archive import ArchivedRecord, ArchiveLine, Record, read_archive
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.importer import Unreadable, check_is_path
 from commonbrain.transfer.imports import (
@@ -160,7 +160,7 @@ class Merge:
             if isinstance(line.content, ArchivedRecord)
         )
 
-    def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _MergeState:
+    def _known(self, lines: Iterable[ArchiveLine], *, is_begun: bool) -> _MergeState:
         """Collect what later lines need from lines that were merged before."""
         merge_state = _MergeState(is_begun=is_begun)
         if not is_begun:
@@ -180,7 +180,7 @@ class Merge:
 
     def _batch(
         self,
-        batch: Sequence[Line],
+        batch: Sequence[ArchiveLine],
         merge_state: _MergeState,
         *,
         report: ImportReport,
@@ -219,7 +219,7 @@ class Merge:
             on_commit(tx, done)
         return done
 
-    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors] | None:
+    def _embed(self, batch: Sequence[ArchiveLine]) -> Mapping[int, Vectors] | None:
         """Embed new searchable memories; None if the embedder is unavailable."""
         offered = [
             line.content.memory for line in batch if isinstance(line.content, ArchivedRecord)
@@ -324,7 +324,7 @@ class Merge:
                     _link_successor(tx, old)
 
 
-def _not_free(line: Line) -> Refusal:
+def _not_free(line: ArchiveLine) -> Refusal:
     """Reject a record whose id is taken, but not by this tenant."""
     return Refusal(
         where=f"{line.progress:.1%} into the file",

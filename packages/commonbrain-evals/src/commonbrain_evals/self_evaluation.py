@@ -50,7 +50,7 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.guard import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.text.segmentation import split_sentences
 from commonbrain_evals.self_evaluation_figures import DEPTH, figure, gain
 
@@ -332,7 +332,7 @@ class Evaluate:
         questions: int = EVALUATED_DEFAULT,
         seed: int = 0,
         on_progress: Callable[[float], None] = lambda _: None,
-    ) -> Evaluation:
+    ) -> StoredEvaluation:
         """Measure recall on questions from this store's memories and recalls with feedback.
 
         Counts no accesses and writes no traces; only the result is stored.
@@ -414,7 +414,7 @@ class Evaluate:
     def _draw(self, count: int) -> int:
         return self.services.random_source.bits(DRAWN_BITS) % count
 
-    def history(self, name: str = SELF, *, limit: int = 100) -> list[Evaluation]:
+    def history(self, name: str = SELF, *, limit: int = 100) -> list[StoredEvaluation]:
         """List stored results of an evaluation, newest first."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.evaluations.listed(name, limit=limit)
@@ -452,14 +452,16 @@ class Evaluate:
             recall=Recall(self._frozen_services(at), self.caller),
         )
 
-    def result(self, exam: EvaluationSet, answers: Sequence[Answer], *, id_: int) -> Evaluation:
+    def result(
+        self, exam: EvaluationSet, answers: Sequence[Answer], *, id_: int
+    ) -> StoredEvaluation:
         """Summarize the answers of all questions."""
         took = sorted(one.ms for one in answers)
         took_ms = {
             name: round(took[min(len(took) - 1, int(share * len(took)))], 1)
             for name, share in _SHARES.items()
         }
-        return Evaluation(
+        return StoredEvaluation(
             id=id_,
             name=SELF,
             at=exam.at,

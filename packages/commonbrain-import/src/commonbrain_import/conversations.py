@@ -27,7 +27,7 @@ from commonbrain.transfer.importer import (
     name_or_none,
     source_reference,
 )
-from commonbrain.transfer.importers.chats import Session, parse_time
+from commonbrain.transfer.importers.chats import ChatSession, parse_time
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain_import.json_files import (
     Element,
@@ -106,9 +106,9 @@ class Conversation:
     name: str
     title: str
     project: str | None = None
-    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+    sessions: dict[str, ChatSession] = field(default_factory=dict[str, ChatSession])
 
-    def open(self, key: str, *, at: datetime | None, time: object = None) -> Session:
+    def open(self, key: str, *, at: datetime | None, time: object = None) -> ChatSession:
         """Begin a session; `time` is shown as in the source if it cannot be parsed."""
         spoken = f"session {key.removeprefix('session_')}" if key else ""
         day = f"{at.day} {at:%B} {at.year}" if at else _verbatim_time(time)
@@ -116,7 +116,7 @@ class Conversation:
         thread = ThreadRef(
             key=source_reference(self.name, key), subject=source_reference(subject, "")
         )
-        self.sessions[key] = Session(thread=thread, clock=at)
+        self.sessions[key] = ChatSession(thread=thread, clock=at)
         return self.sessions[key]
 
     def add_turn(self, turn: Turn, *, session: str | None = None) -> Draft:

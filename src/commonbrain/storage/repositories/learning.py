@@ -138,18 +138,18 @@ class EvaluationRepository:
 
     work: SqlContext
 
-    def add(self, evaluation: Evaluation) -> bool:
+    def add(self, evaluation: StoredEvaluation) -> bool:
         """Insert an evaluation; return False if its id is taken."""
         row = {**asdict(evaluation), "setup": dict(evaluation.setup)}
         return self.work.add(evaluations, {"tenant_id": self.work.tenant, **row})
 
-    def listed(self, name: str, *, limit: int) -> list[Evaluation]:
+    def listed(self, name: str, *, limit: int) -> list[StoredEvaluation]:
         """List the evaluations of a name, newest first."""
         table = evaluations.c
         columns = [column for column in table if column.name != "tenant_id"]
         here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
         rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
-        return [Evaluation(**_figures_of(row)) for row in rows]
+        return [StoredEvaluation(**_figures_of(row)) for row in rows]
 
     def surplus(self, *, newest: int) -> int:
         """Count the evaluations with at least `newest` newer ones of their name."""
@@ -366,7 +366,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class StoredEvaluation:
     """One measurement of one store."""
 
     id: int

@@ -14,7 +14,7 @@ from commonbrain.model import ids
 from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import asdict, dataclass, field, fields, replace
-from commonbrain.observability.hook_events import Shown
+from commonbrain.observability.hook_events import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, StoredReply
 from commonbrain.storage.schema.activity import OF_HOOKS, tool_events
@@ -186,7 +186,7 @@ class HookRun(NamedTuple):
 
     at: datetime
     tool: str
-    shown: Shown
+    shown: ShownCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,9 @@ class ToolEventRepository:
         key = tuple(given.items())
         if key not in self._hooks:
             rows = self.work.rows(_of_hooks(tuple(chosen)), given)
-            self._hooks[key] = [HookRun(at, tool, Shown.read(args)) for at, tool, args in rows]
+            self._hooks[key] = [
+                HookRun(at, tool, ShownCounts.read(args)) for at, tool, args in rows
+            ]
         return self._hooks[key]
 
 

@@ -69,7 +69,7 @@ _BETWEEN_TURNS: Final = timedelta(seconds=1)
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class ChatSession:
     """A session: its thread, the number of turns so far, and the time of the next one."""
 
     thread: ThreadRef
@@ -106,7 +106,7 @@ class Chat:
     project: str | None = None
     begun_at: datetime | None = None
     """The time of a first message without one."""
-    _session: Session | None = None
+    _session: ChatSession | None = None
 
     def say(
         self, text: str, *, sender: str, id_: str, time: object, author: str | None = None
@@ -117,7 +117,7 @@ class Chat:
             thread = ThreadRef(
                 key=source_reference(self.format, self.id), subject=source_reference(subject, "")
             )
-            self._session = Session(thread=thread, clock=self.begun_at)
+            self._session = ChatSession(thread=thread, clock=self.begun_at)
         yield from split_to_fit(
             Draft(
                 kind=Kind.MESSAGE,

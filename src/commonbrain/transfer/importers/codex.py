@@ -36,7 +36,7 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.json_lines import Line, as_list, as_object, lines, parse
+from commonbrain.transfer.importers.json_lines import JsonLine, as_list, as_object, lines, parse
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -245,7 +245,7 @@ def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
     return "response_item", record
 
 
-def _skipped(line: Line) -> str | None:
+def _skipped(line: JsonLine) -> str | None:
     """Name what a line without a message holds; None if it must be parsed."""
     if line.data is None or not line.is_compact or b'"payload":' not in line.data:
         return None
