@@ -17,7 +17,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from commonbrain.cli.commands import client_scopes, clients, complete_from
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized
 from commonbrain.integrations import (
     KEY_VARIABLE,
@@ -109,7 +109,7 @@ _command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 app.command("connect")(_command)
 
 
-def connect_client(state: State, connect_options: ConnectOptions) -> None:
+def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> None:
     """Ask for a key if needed, show the changes, and apply them.
 
     Raises:
@@ -157,7 +157,7 @@ def _mark_hooks(connect_options: ConnectOptions) -> None:
         runs.connected(connect_options.client)
 
 
-def plan_changes(state: State, connect_options: ConnectOptions) -> list[ConfigEdit]:
+def plan_changes(state: GlobalOptions, connect_options: ConnectOptions) -> list[ConfigEdit]:
     """Compute the changes to a client's files; the entry reaches the store or the given server.
 
     Raises:
@@ -194,7 +194,7 @@ def plan_changes(state: State, connect_options: ConnectOptions) -> list[ConfigEd
     return with_hooks(change, connect_options.client, scope=connect_options.scope, command=started)
 
 
-def _entry_options(state: State) -> list[str]:
+def _entry_options(state: GlobalOptions) -> list[str]:
     """Return the options of this call that become part of the entry."""
     options: list[str] = []
     if is_url(state.store):
@@ -209,7 +209,7 @@ def _entry_options(state: State) -> list[str]:
     return options
 
 
-def _remote(state: State, connect_options: ConnectOptions, *, url: str) -> ServerTarget:
+def _remote(state: GlobalOptions, connect_options: ConnectOptions, *, url: str) -> ServerTarget:
     """Describe how the client reaches a server: directly, or over the proxy, which reads a file."""
     # The environment is about this machine's own memory, and is not copied.
     configured = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}

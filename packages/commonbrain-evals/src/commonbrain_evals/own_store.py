@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
 from commonbrain.model.timestamps import show_instant
@@ -35,7 +35,7 @@ _COLUMNS: Final = ("hit_1", "hit_5", "mrr", "packed", "asked_hit_5", "abstained"
 _SPARK_CHARS: Final = "▁▂▃▄▅▆▇█"
 
 
-def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
+def run_self(state: GlobalOptions, *, questions: int, seed: int, as_json: bool) -> None:
     """Measure, keep and print.
 
     Raises:
@@ -59,7 +59,7 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
 
 
 def run_comparison(
-    state: State, embedder: str, *, questions: int, seed: int, as_json: bool
+    state: GlobalOptions, embedder: str, *, questions: int, seed: int, as_json: bool
 ) -> None:
     """Compare the serving space with that of another embedder, and print.
 
@@ -103,7 +103,7 @@ def _render_comparison(done: SpaceComparison) -> RenderableType:
     return Group(table, *(Text(note, style="dim") for note in notes))
 
 
-def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -> None:
+def show_history(state: GlobalOptions, name: str, *, plot: Path | None, as_json: bool) -> None:
     """Print results over time, the oldest first; draw them if that is wanted.
 
     Raises:
