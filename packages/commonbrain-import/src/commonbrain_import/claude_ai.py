@@ -37,7 +37,7 @@ from commonbrain.transfer.importers.chats import (
 )
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import drafts_of_text, links_outside
-from commonbrain_import.exports import Member, chats_in, chats_of, members, pieces
+from commonbrain_import.exports import ExportFile, chats_in, chats_of, members, pieces
 from commonbrain_import.rows import Row, text_in
 
 _FORMAT: Final = "claude-ai"
@@ -90,7 +90,7 @@ class ClaudeAi:
             yield from pieces(read, tally=tally)
 
 
-def _is_named(member: Member, what: str) -> bool:
+def _is_named(member: ExportFile, what: str) -> bool:
     """Return whether it is `what.json`, or below a folder `what`."""
     *folders, file = member.name.split("/")
     return file == f"{what}.json" or what in folders[-1:]
@@ -104,7 +104,7 @@ class _Reader:
     projects: dict[str, str] = field(default_factory=dict[str, str])
     """Names of the projects by their ids."""
 
-    def name_projects(self, files: list[Member]) -> None:
+    def name_projects(self, files: list[ExportFile]) -> None:
         for file in files:
             for fields, _ in chats_in(file):
                 if not isinstance(fields, Unreadable):

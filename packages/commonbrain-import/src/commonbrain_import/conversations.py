@@ -45,7 +45,7 @@ TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ConversationTurn:
     """One message of a speaker; `time` is as in the source."""
 
     text: str
@@ -61,12 +61,12 @@ def is_turn(value: object) -> bool:
     return fields is not None and ("text" in fields or "content" in fields)
 
 
-def read_turn(fields: Row) -> Turn:
+def read_turn(fields: Row) -> ConversationTurn:
     """Parse a turn; the caption of an image is marked as one."""
     caption_text = _text(fields.get("text")) or _text(fields.get("content"))
     caption = _text(fields.get("blip_caption"))
     shared = f"[shared a picture: {caption}]" if caption else ""
-    return Turn(
+    return ConversationTurn(
         text="\n".join(line for line in (caption_text, shared) if line),
         speaker=text_in(fields, "speaker", "role") or None,
         id=text_in(fields, "dia_id", "id") or None,
@@ -119,7 +119,7 @@ class Conversation:
         self.sessions[key] = ChatSession(thread=thread, clock=at)
         return self.sessions[key]
 
-    def add_turn(self, turn: Turn, *, session: str | None = None) -> Draft:
+    def add_turn(self, turn: ConversationTurn, *, session: str | None = None) -> Draft:
         """Make a draft of a turn; a time that cannot be parsed is kept in the text, to be found."""
         key = session or turn.session or ""
         at = parse_turn_time(turn.time)
