@@ -357,7 +357,11 @@ def _parameters(table: _Table, choice: _Hyperparameters, *, seed: int) -> dict[s
 
 
 def _tried(
-    table: _Table, folds: Any, *, choice: _Hyperparameters, seed: int
+    table: _Table,
+    folds: Any,  # noqa: ANN401 an array
+    *,
+    choice: _Hyperparameters,
+    seed: int,
 ) -> tuple[float, _Hyperparameters]:
     """Return the gain on held-out examples, and the best number of trees."""
     curves = [_curve(table, folds == fold, choice=choice, seed=seed) for fold in np.unique(folds)]
