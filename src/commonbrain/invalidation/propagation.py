@@ -292,7 +292,9 @@ def _reconcile(
         tx.reviews.touch(ends, at=change_context.at)
         causes = tx.reviews.listed()
         still = {
-            id_ for id_, those in tx.reviews.of(done.affected).items() if any(map(_is_open, those))
+            id_
+            for id_, those in tx.reviews.of(done.affected).items()
+            if any(one.is_open for one in those)
         }
         done = replace(done, affected=tuple(id_ for id_ in done.affected if id_ in still))
     return done
@@ -502,10 +504,6 @@ class _Cause:
             depth_max=depth_max,
             stops=stops,
         )
-
-
-def _is_open(one: Review) -> bool:
-    return one.is_open
 
 
 def _next_check(one: SupportStatus, change_context: ChangeContext) -> datetime | None:

@@ -224,7 +224,8 @@ class ListRecalls:
             score=one.score,
             features=_by_weight(one.features),
             left_out=one.left_out,
-            shown=one.shown or _legacy_extent(one, entry),
+            # Traces of older programs do not store the extent.
+            shown=one.shown or (ShownExtent.BARE if one.memory_id in entry.packed else None),
             marks=tuple(sorted(entry.marks.get(one.memory_id, ()))),
         )
 
@@ -238,8 +239,3 @@ def _by_weight(features: Mapping[str, float]) -> Mapping[str, float]:
         name: abs(one * FEATURE_WEIGHTS.get(name, _SLIGHT)) for name, one in features.items()
     }
     return {name: features[name] for name in sorted(weights, key=weights.__getitem__, reverse=True)}
-
-
-def _legacy_extent(one: RankedCandidate, entry: RecallLogEntry) -> ShownExtent | None:
-    """Derive the extent for traces of older programs, which did not store it."""
-    return ShownExtent.BARE if one.memory_id in entry.packed else None

@@ -130,7 +130,12 @@ class ChangeReader:
         for newer, older in ends:
             neighbours[newer if is_along else older].append(older if is_along else newer)
         if self.links is None:
-            read = [id_ for those in neighbours.values() for id_ in _latest(those)]
+            # Ids begin with the time, so the highest are the latest.
+            read = [
+                id_
+                for those in neighbours.values()
+                for id_ in sorted(those, reverse=True)[:_PER_MEMORY_MAX]
+            ]
             known |= self.tx.memories.get([id_ for id_ in read if id_ not in known])
         pairs = (
             (known[newer], known[older], link)
@@ -143,11 +148,10 @@ class ChangeReader:
             if may_outdate(newer, older)
             and not (link.type is LinkType.CONFLICTS_WITH and KINDS[older.kind].is_binding)
             and link.trust.weight >= older.trust.weight
-            and self._is_current(older if is_along else newer)
+            and is_allowed(
+                older if is_along else newer, self.caller, criteria=self.criteria, now=self.now
+            )
         ]
-
-    def _is_current(self, memory: Memory) -> bool:
-        return is_allowed(memory, self.caller, criteria=self.criteria, now=self.now)
 
 
 def _clause(memory: Memory) -> str:
@@ -159,11 +163,6 @@ def _is_detected(link: Link) -> bool:
     if link.type is LinkType.CONFLICTS_WITH:
         return basis_of(link) is not Basis.SAID
     return link.type is LinkType.CHANGES and is_sure(link)
-
-
-def _latest(memory_ids: Sequence[int]) -> Sequence[int]:
-    """Return the latest of some ids, which begin with the time."""
-    return sorted(memory_ids, reverse=True)[:_PER_MEMORY_MAX]
 
 
 def _when(memory: Memory) -> tuple[datetime, int]:
