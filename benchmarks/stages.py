@@ -13,7 +13,7 @@ from benchmarks.corpus import drafts, questions
 from benchmarks.lower_bounds import time_recall_floor
 from benchmarks.timing import Timing, timing
 from commonbrain.client import Brain
-from commonbrain.model.query import Trace
+from commonbrain.model.query import RecallTrace
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
@@ -27,7 +27,7 @@ _PART: Final = "  "
 
 @dataclass(slots=True)
 class _Heard:
-    traces: list[Trace] = field(default_factory=list[Trace])
+    traces: list[RecallTrace] = field(default_factory=list[RecallTrace])
 
 
 class _Overheard(WriteBehindQueue):
@@ -37,7 +37,7 @@ class _Overheard(WriteBehindQueue):
         super().__init__(services.store, services.screen, clock=services.clock)
         self._heard = heard
 
-    def record(self, trace: Trace) -> None:
+    def record(self, trace: RecallTrace) -> None:
         """Keep it here too."""
         self._heard.traces.append(trace)
         super().record(trace)

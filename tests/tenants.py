@@ -15,7 +15,7 @@ from commonbrain_server.postgres.store import PostgresStore
 from sqlalchemy import Connection
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.query import Trace
+from commonbrain.model.query import RecallTrace
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import Heartbeat, MemoryAccess
 from commonbrain.storage.store import Store
@@ -79,7 +79,7 @@ class TenantStore(PostgresStore):
         self,
         tenant: str,
         *,
-        traces: Sequence[Trace],
+        traces: Sequence[RecallTrace],
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
         happened: EventBatch | None = None,

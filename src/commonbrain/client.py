@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from commonbrain.administration.status import CallMetrics, Diagnosis, StoreStatus
     from commonbrain.administration.tenants import AdministerTenant, Tenants
     from commonbrain.causality.atomize import Atomized
-    from commonbrain.causality.trace import Trace
+    from commonbrain.causality.trace import CausalTrace
     from commonbrain.consolidation.maintenance import Maintain
     from commonbrain.consolidation.reflection import Reflect
     from commonbrain.coordination.briefing import Briefing
@@ -598,11 +598,11 @@ class Brain:
     # Causes, sessions and messages
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> CausalTrace:
         """Follow causes and effects, precursors, dependents and provenance of a memory."""
-        from commonbrain.causality.trace import Trace  # noqa: PLC0415
+        from commonbrain.causality.trace import CausalTrace  # noqa: PLC0415
 
-        return Trace(self.services, self.caller)
+        return CausalTrace(self.services, self.caller)
 
     def atomize(
         self,

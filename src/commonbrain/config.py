@@ -91,11 +91,13 @@ def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
     return Field(default=getattr(ImportLimits(), name), ge=low, le=high, description=description)
 
 
-class _Read(BaseModel, frozen=True, extra="ignore", validate_default=True, defer_build=True):
+class _EnvironmentSettings(
+    BaseModel, frozen=True, extra="ignore", validate_default=True, defer_build=True
+):
     prefix: ClassVar[str]
 
 
-class Settings(_Read, frozen=True):
+class Settings(_EnvironmentSettings, frozen=True):
     """Settings, read once at startup; arguments override the environment."""
 
     prefix = "COMMONBRAIN_"
@@ -529,7 +531,7 @@ class Settings(_Read, frozen=True):
         return Parameters(**values)
 
 
-class ServerSettings(_Read, frozen=True):
+class ServerSettings(_EnvironmentSettings, frozen=True):
     """Settings of the shared server, which its worker processes read too."""
 
     prefix = "COMMONBRAIN_SERVE_"

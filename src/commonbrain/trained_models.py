@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from commonbrain.clock import Clock
     from commonbrain.ingestion.preparation import PreparedDraft
-    from commonbrain.model.query import Trace
+    from commonbrain.model.query import RecallTrace
     from commonbrain.model.scope import Caller
     from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.retrieve import Deadline
@@ -55,7 +55,7 @@ class ModelRunner(Protocol):
         """Return drafts with the salience that the active model predicts."""
         ...
 
-    def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
+    def on_traces_written(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
         """Judge the models by the traces of recalls that they ranked, after these were stored."""
         ...
 
@@ -134,7 +134,7 @@ class TrainedModels:
         runner = self.runner() if cards else None
         return drafts if runner is None else runner.rate(cards, drafts, caller=caller)
 
-    def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
+    def on_traces_written(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
         """Let the models be judged that ranked some of these recalls."""
         if any(trace.ranker is not None for trace in traces) and (runner := self.runner()):
             runner.on_traces_written(tenant, traces)

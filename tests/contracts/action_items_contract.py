@@ -13,7 +13,7 @@ from commonbrain.model.kinds import Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.model.sessions import Note, Session
-from commonbrain.model.tasks import Ack, Decision
+from commonbrain.model.tasks import Decision, TaskDecision
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import LATER, OpenStore, a_change, put
@@ -33,10 +33,10 @@ def a_rule(id_: int, **more: Any) -> Memory:  # noqa: ANN401
     return a_memory(id_, f"rule number {id_}", kind=Kind.RULE, **{"detail": detail, **more})
 
 
-def an_ack(id_: int, **more: Any) -> Ack:  # noqa: ANN401
+def an_ack(id_: int, **more: Any) -> TaskDecision:  # noqa: ANN401
     """Answer an action item as bo would at noon."""
     decision = Decision.WILL_EXECUTE
-    plain = Ack(memory_id=id_, agent="bo", session="s1", decision=decision, at=NOON)
+    plain = TaskDecision(memory_id=id_, agent="bo", session="s1", decision=decision, at=NOON)
     return replace(plain, **more)
 
 

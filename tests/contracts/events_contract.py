@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown
+from commonbrain.observability.hook_events import HOOK_TRANSPORT, ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.repositories.records import HookRun
 from commonbrain.storage.store import Store, Transaction
@@ -90,7 +90,7 @@ class EventsContract:
             of_agent = tx.events.of_hooks(limit=10, since=since, agent="bo")
             of_both = tx.events.of_hooks(limit=1, since=since, session="s1", agent="ann")
 
-        runs = [HookRun(one.at, one.tool, Shown.read(one.args)) for one in events]
+        runs = [HookRun(one.at, one.tool, ShownCounts.read(one.args)) for one in events]
         assert hooks == [runs[1], runs[0]]
         assert newest == later == [runs[1]]
         assert of_one == of_both == [runs[0]]

@@ -14,7 +14,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT, Trust
-from commonbrain.storage.interface import Annotation, MemoryAccess, Reply
+from commonbrain.storage.interface import Annotation, MemoryAccess, StoredReply
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
@@ -187,7 +187,9 @@ class HistoryContract:
             assert tx.annotations.of([1, 2]) == {1: [replace(second, id=remaining)]}
 
     def test_reply_is_stored_under_agent_and_key(self, store: Store) -> None:
-        reply = Reply(agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON)
+        reply = StoredReply(
+            agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON
+        )
         with store.begin(LOCAL_TENANT) as tx:
             tx.records.save_reply(reply)
 
@@ -202,7 +204,7 @@ class HistoryContract:
         memory = a_memory(1, "the hush is here", kind=kind, tags=("hush",), source_ref="hush.md")
         put(store, memory, a_memory(2, "bread"))
         note = Annotation(memory_id=1, text="hush", agent="bo", trust=Trust.USER_CLAIM, at=NOON)
-        reply = Reply(
+        reply = StoredReply(
             agent="ann", key="k", digest="d", body={"t": "hush"}, memory_ids=(1,), at=NOON
         )
         with store.begin(LOCAL_TENANT) as tx:
@@ -272,7 +274,7 @@ class HistoryContract:
 
     def test_replies_stored_before_a_given_time_are_dropped(self, store: Store) -> None:
         old, new = (
-            Reply(agent="ann", key=key, digest="d", body={"n": 1}, memory_ids=(1,), at=at)
+            StoredReply(agent="ann", key=key, digest="d", body={"n": 1}, memory_ids=(1,), at=at)
             for key, at in (("old", NOON), ("new", LATER))
         )
         with store.begin(LOCAL_TENANT) as tx:

@@ -19,14 +19,14 @@ from commonbrain.model.query import (
     Feedback,
     FeedbackEvent,
     FeedbackMark,
+    RecallTrace,
     ShownExtent,
-    Trace,
 )
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
@@ -34,7 +34,7 @@ from tests.contracts.store_steps import OpenStore
 MINUTE = timedelta(minutes=1)
 
 
-def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) -> Trace:  # noqa: ANN401
+def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) -> RecallTrace:  # noqa: ANN401
     """Make what bo's recall leaves so many minutes after noon; 9 is considered and left out."""
     at = NOON + minute * MINUTE
     considered = [
@@ -43,7 +43,7 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
         )
         for id_ in (*packed, 9)
     ]
-    plain = Trace(
+    plain = RecallTrace(
         id=ids.make_id(at, minute),
         caller=Caller(agent="bo", session=session),
         asked_at=at,
@@ -58,13 +58,13 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
     return replace(plain, **more)
 
 
-def noted(store: Store, *traces: Trace, retain_from: timedelta = -MINUTE) -> None:
+def noted(store: Store, *traces: RecallTrace, retain_from: timedelta = -MINUTE) -> None:
     """Keep traces as a journal does."""
     store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], retain_from=NOON + retain_from)
 
 
 def marked(
-    store: Store, trace: Trace, *, memory: int = 5, mark: FeedbackMark = FeedbackMark.USED
+    store: Store, trace: RecallTrace, *, memory: int = 5, mark: FeedbackMark = FeedbackMark.USED
 ) -> int:
     """Put one mark on a trace; count what is new."""
     feedback = Feedback(
@@ -286,7 +286,7 @@ class LearningContract:
         self, store: Store
     ) -> None:
         evaluation = Figure(mean=0.6667, low=0.2077, high=0.9385, count=3)
-        first = Evaluation(
+        first = StoredEvaluation(
             id=1,
             name="self",
             at=NOON,
@@ -308,8 +308,8 @@ class LearningContract:
             assert tx.evaluations.listed("self", limit=5) == []
 
     def test_latest_evaluations_of_each_name_are_retained(self, store: Store) -> None:
-        def one(id_: int, name: str = "self") -> Evaluation:
-            return Evaluation(
+        def one(id_: int, name: str = "self") -> StoredEvaluation:
+            return StoredEvaluation(
                 id=id_, name=name, at=NOON, agent="bo", figures={}, setup={}, took_ms={}
             )
 

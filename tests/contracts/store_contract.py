@@ -15,7 +15,7 @@ from commonbrain.model.ids import make_id
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity, TaskDetail
 from commonbrain.model.links import Link
 from commonbrain.model.memory import State, ThreadRef
-from commonbrain.model.query import Candidate, Trace
+from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.storage.interface import AuditEntry, IdTaken
@@ -279,7 +279,7 @@ class StoreContract:
 
     def test_trace_is_stored(self, store: Store) -> None:
         candidate = Candidate(memory=a_memory(1, "tea"), features={"lexical": 1.0}, score=0.9)
-        trace = Trace(
+        trace = RecallTrace(
             id=make_id(NOON, 5),
             caller=replace(ANN, session="s"),
             asked_at=NOON,

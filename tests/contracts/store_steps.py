@@ -12,7 +12,7 @@ from commonbrain.model.kinds import fields_of
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.model.revision import Action, Change
+from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store, Transaction
@@ -56,9 +56,9 @@ def move(tx: Transaction, memory_id: int, **changes: Any) -> None:  # noqa: ANN4
     tx.memories.update(memory, replace(memory, **changes))
 
 
-def a_change(memory_id: int, **more: Any) -> Change:  # noqa: ANN401
+def a_change(memory_id: int, **more: Any) -> Revision:  # noqa: ANN401
     """Make a change as ann would at noon, with anything else as given."""
-    plain = Change(memory_id=memory_id, action=Action.CREATE, agent="ann", at=NOON)
+    plain = Revision(memory_id=memory_id, action=Action.CREATE, agent="ann", at=NOON)
     return replace(plain, **more)
 
 

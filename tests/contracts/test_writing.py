@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.memory import Memory
-from commonbrain.model.revision import Action, Change
+from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 from commonbrain.storage.repositories.readings import encode_reading
@@ -81,7 +81,7 @@ def test_numbering_of_vectors_continues_despite_other_writes(store: Store) -> No
 
 
 def test_changes_are_in_the_order_of_their_creation_despite_merged_ones(store: Store) -> None:
-    made = Change(
+    made = Revision(
         memory_id=1, action=Action.CREATE, agent="bob", session=None, reason=None, at=NOON
     )
     with store.begin(LOCAL_TENANT) as tx:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model import ids
-from commonbrain.text.rationale import Mention, mentions, rationales
+from commonbrain.text.rationale import MemoryMention, mentions, rationales
 
 
 def test_only_reasons_are_extracted(subtests: pytest.Subtests) -> None:
@@ -30,8 +30,8 @@ def test_only_reasons_are_extracted(subtests: pytest.Subtests) -> None:
 def test_named_memories_are_distinguished_from_named_assumptions() -> None:
     one, other = ids.show(ids.MEMORY, 5), ids.show(ids.MEMORY, 7)
     assert mentions(f"See {one}; because of {other} we wait") == (
-        Mention(id=5, is_rationale=False),
-        Mention(id=7, is_rationale=True),
+        MemoryMention(id=5, is_rationale=False),
+        MemoryMention(id=7, is_rationale=True),
     )
 
 

@@ -2,22 +2,22 @@
 
 import pytest
 
-from commonbrain.text.reports import Role, role_of, settles, states_failure
+from commonbrain.text.reports import ClauseType, role_of, settles, states_failure
 
 
 @pytest.mark.requirement("JB-14")
 def test_passive_clause_is_a_result_unless_it_is_negated(subtests: pytest.Subtests) -> None:
     for text, role in [
-        ("Timeouts were lowered for the mailer.", Role.DONE),
-        ("The lease was signed by the landlord.", Role.DONE),
-        ("The index was rebuilt again.", Role.DONE),
-        ("The old tokens have been revoked.", Role.DONE),
-        ("The lease was not signed.", Role.NOTED),
-        ("The dump wasn't restored.", Role.NOTED),
-        ("The dump has never been restored.", Role.NOTED),
-        ("No token was revoked.", Role.NOTED),
-        ("The meeting was delayed by the strike.", Role.NOTED),
-        ("The keys were not only rotated but also moved.", Role.DONE),
+        ("Timeouts were lowered for the mailer.", ClauseType.DONE),
+        ("The lease was signed by the landlord.", ClauseType.DONE),
+        ("The index was rebuilt again.", ClauseType.DONE),
+        ("The old tokens have been revoked.", ClauseType.DONE),
+        ("The lease was not signed.", ClauseType.NOTED),
+        ("The dump wasn't restored.", ClauseType.NOTED),
+        ("The dump has never been restored.", ClauseType.NOTED),
+        ("No token was revoked.", ClauseType.NOTED),
+        ("The meeting was delayed by the strike.", ClauseType.NOTED),
+        ("The keys were not only rotated but also moved.", ClauseType.DONE),
     ]:
         with subtests.test(text=text, role=role):
             assert role_of(text) is role
@@ -26,29 +26,29 @@ def test_passive_clause_is_a_result_unless_it_is_negated(subtests: pytest.Subtes
 @pytest.mark.requirement("JB-14")
 def test_adjective_before_a_noun_does_not_open_a_point(subtests: pytest.Subtests) -> None:
     for text, role in [
-        ("It is unclear how the token leaked", Role.OPEN),
-        ("It is unclear whether we use Redis or Memcached", Role.OPEN),
-        ("Will reviewed and merged the patch", Role.DONE),
-        ("The delay in the queue was due to a wrong label.", Role.NOTED),
-        ("The freeze is due to be lifted at noon.", Role.OPEN),
-        ("The tax report is due Thursday.", Role.OPEN),
-        ("The remaining checks ran through.", Role.DONE),
-        ("The missing column was added to the view.", Role.DONE),
-        ("Olga merged the pending patches.", Role.DONE),
-        ("Lena fixed what was missing.", Role.DONE),
-        ("The pool was raised to 30, which is still blocked by legal.", Role.OPEN),
-        ("The vendor asked whether the invoices were paid.", Role.OPEN),
-        ("The job was blocked for an hour and is back.", Role.DONE),
-        ("No file is missing.", Role.NOTED),
-        ("The rollout is no longer blocked.", Role.DECIDED),
-        ("The rollout is not blocked by legal anymore.", Role.NOTED),
-        ("Suspended accounts cannot pay.", Role.NOTED),
-        ("The column in the view is still missing.", Role.OPEN),
-        ("We are blocked by the audit.", Role.OPEN),
-        ("Missing: a column in the view.", Role.OPEN),
-        ("Review of the view pending", Role.OPEN),
-        ("There are two pending patches.", Role.OPEN),
-        ("The owner of the bucket remains unclear.", Role.OPEN),
+        ("It is unclear how the token leaked", ClauseType.OPEN),
+        ("It is unclear whether we use Redis or Memcached", ClauseType.OPEN),
+        ("Will reviewed and merged the patch", ClauseType.DONE),
+        ("The delay in the queue was due to a wrong label.", ClauseType.NOTED),
+        ("The freeze is due to be lifted at noon.", ClauseType.OPEN),
+        ("The tax report is due Thursday.", ClauseType.OPEN),
+        ("The remaining checks ran through.", ClauseType.DONE),
+        ("The missing column was added to the view.", ClauseType.DONE),
+        ("Olga merged the pending patches.", ClauseType.DONE),
+        ("Lena fixed what was missing.", ClauseType.DONE),
+        ("The pool was raised to 30, which is still blocked by legal.", ClauseType.OPEN),
+        ("The vendor asked whether the invoices were paid.", ClauseType.OPEN),
+        ("The job was blocked for an hour and is back.", ClauseType.DONE),
+        ("No file is missing.", ClauseType.NOTED),
+        ("The rollout is no longer blocked.", ClauseType.DECIDED),
+        ("The rollout is not blocked by legal anymore.", ClauseType.NOTED),
+        ("Suspended accounts cannot pay.", ClauseType.NOTED),
+        ("The column in the view is still missing.", ClauseType.OPEN),
+        ("We are blocked by the audit.", ClauseType.OPEN),
+        ("Missing: a column in the view.", ClauseType.OPEN),
+        ("Review of the view pending", ClauseType.OPEN),
+        ("There are two pending patches.", ClauseType.OPEN),
+        ("The owner of the bucket remains unclear.", ClauseType.OPEN),
     ]:
         with subtests.test(text=text, role=role):
             assert role_of(text) is role
@@ -57,19 +57,19 @@ def test_adjective_before_a_noun_does_not_open_a_point(subtests: pytest.Subtests
 @pytest.mark.requirement("JB-14")
 def test_only_an_agreed_clause_is_a_decision(subtests: pytest.Subtests) -> None:
     for text, role in [
-        ("We have not agreed on the colour of the logo.", Role.OPEN),
-        ("No decision yet about the office in Porto.", Role.OPEN),
-        ("The decision on the vendor was deferred to June.", Role.OPEN),
-        ("We couldn't agree on a date.", Role.OPEN),
-        ("Nothing was decided on the logo.", Role.OPEN),
-        ("We suspect that the leak comes from the parser.", Role.NOTED),
-        ("I hope the cache helps the shop.", Role.NOTED),
-        ("RFC-7 approved: keep one queue per tenant.", Role.DECIDED),
-        ("Let's keep Postgres.", Role.DECIDED),
-        ("We're going with the smaller vendor.", Role.DECIDED),
-        ("We went with the smaller vendor.", Role.DECIDED),
-        ("We decided not to buy the tool.", Role.DECIDED),
-        ("The decision is to keep one queue.", Role.DECIDED),
+        ("We have not agreed on the colour of the logo.", ClauseType.OPEN),
+        ("No decision yet about the office in Porto.", ClauseType.OPEN),
+        ("The decision on the vendor was deferred to June.", ClauseType.OPEN),
+        ("We couldn't agree on a date.", ClauseType.OPEN),
+        ("Nothing was decided on the logo.", ClauseType.OPEN),
+        ("We suspect that the leak comes from the parser.", ClauseType.NOTED),
+        ("I hope the cache helps the shop.", ClauseType.NOTED),
+        ("RFC-7 approved: keep one queue per tenant.", ClauseType.DECIDED),
+        ("Let's keep Postgres.", ClauseType.DECIDED),
+        ("We're going with the smaller vendor.", ClauseType.DECIDED),
+        ("We went with the smaller vendor.", ClauseType.DECIDED),
+        ("We decided not to buy the tool.", ClauseType.DECIDED),
+        ("The decision is to keep one queue.", ClauseType.DECIDED),
     ]:
         with subtests.test(text=text, role=role):
             assert role_of(text) is role
@@ -78,12 +78,12 @@ def test_only_an_agreed_clause_is_a_decision(subtests: pytest.Subtests) -> None:
 @pytest.mark.requirement("JB-14")
 def test_continuing_failure_is_an_open_point(subtests: pytest.Subtests) -> None:
     for text, role in [
-        ("The login test still fails although the clock was fixed.", Role.OPEN),
-        ("After the clock was fixed, the login test fails again.", Role.OPEN),
-        ("The export is still failing.", Role.OPEN),
-        ("The login test fails since the clock was fixed.", Role.NOTED),
-        ("No test still fails.", Role.NOTED),
-        ("The clock was fixed because the login test failed.", Role.NOTED),
+        ("The login test still fails although the clock was fixed.", ClauseType.OPEN),
+        ("After the clock was fixed, the login test fails again.", ClauseType.OPEN),
+        ("The export is still failing.", ClauseType.OPEN),
+        ("The login test fails since the clock was fixed.", ClauseType.NOTED),
+        ("No test still fails.", ClauseType.NOTED),
+        ("The clock was fixed because the login test failed.", ClauseType.NOTED),
     ]:
         with subtests.test(text=text, role=role):
             assert role_of(text) is role

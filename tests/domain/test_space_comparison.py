@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from commonbrain.administration.embedding_spaces import (
     TOP,
-    Answer,
     Compared,
+    SpaceAnswer,
     compare,
     interval,
     overlap,
@@ -23,7 +23,7 @@ IDS = st.lists(st.integers(1, 30), max_size=15, unique=True)
 
 def compared(before: list[int], after: list[int], *helped: int) -> Compared:
     one, other = (
-        Answer(ids=tuple(ids), is_answered=bool(ids), took_ms=1.0) for ids in (before, after)
+        SpaceAnswer(ids=tuple(ids), is_answered=bool(ids), took_ms=1.0) for ids in (before, after)
     )
     return Compared(one=one, other=other, helped=frozenset(helped))
 

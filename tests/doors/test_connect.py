@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.integrations import CLIENTS, Change, Entry, apply, connect, diff, disconnect
+from commonbrain.integrations import (
+    CLIENTS,
+    ConfigEdit,
+    ServerEntry,
+    apply,
+    connect,
+    diff,
+    disconnect,
+)
 from commonbrain.model.errors import (
     CommonbrainError,
     InvalidInputError,
@@ -18,8 +26,10 @@ from commonbrain.model.errors import (
     UnavailableError,
 )
 
-ENTRY = Entry(command="/opt/brain/bin/brain", args=("mcp",))
-WITH_ENV = Entry(command="/opt/brain/bin/brain", args=("mcp",), env={"COMMONBRAIN_STORE": "/b.db"})
+ENTRY = ServerEntry(command="/opt/brain/bin/brain", args=("mcp",))
+WITH_ENV = ServerEntry(
+    command="/opt/brain/bin/brain", args=("mcp",), env={"COMMONBRAIN_STORE": "/b.db"}
+)
 
 CLAUDE_FILE = """{
     "numStartups": 12,
@@ -164,7 +174,7 @@ def test_entry_with_additions_of_the_user_counts_as_connected(client: str) -> No
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_entry_with_another_command_is_replaced_only_when_forced(client: str, home: Path) -> None:
-    apply(connect(client, Entry(command="other", args=("x",), env={"KEPT": "1"})))
+    apply(connect(client, ServerEntry(command="other", args=("x",), env={"KEPT": "1"})))
     before = every(home)
     with pytest.raises(RejectedError) as refusal:
         connect(client, WITH_ENV)
@@ -381,4 +391,4 @@ def test_every_other_key_and_remark_of_any_toml_survives(lines: list[str]) -> No
 def test_folder_that_cannot_be_written_is_unavailable(home: Path) -> None:
     put(home / ".codex", "a file where a folder should be")
     with pytest.raises(CommonbrainError, match=r"config\.toml cannot be"):
-        apply(Change(path=home / ".codex" / "config.toml", before=None, after="x"))
+        apply(ConfigEdit(path=home / ".codex" / "config.toml", before=None, after="x"))

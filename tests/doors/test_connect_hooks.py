@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from commonbrain.hooks.table import HOOKS
 from commonbrain.integrations import (
     HOOKS_FILES,
-    Change,
-    Entry,
+    ConfigEdit,
     HookCommand,
+    ServerEntry,
     apply,
     connect,
     disconnect,
@@ -25,17 +25,17 @@ from commonbrain.model.errors import InvalidInputError
 
 BRAIN = "/opt/my brain/bin/brain"
 COMMAND = HookCommand(brain=(BRAIN,), options=("--store", "/b.db"))
-ENTRY = Entry(command=BRAIN, args=("mcp",))
+ENTRY = ServerEntry(command=BRAIN, args=("mcp",))
 PLUGIN = Path(__file__).parents[2] / "plugins" / "claude-code" / "hooks" / "hooks.json"
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def install(client: str, *, command: HookCommand = COMMAND) -> list[Change]:
+def install(client: str, *, command: HookCommand = COMMAND) -> list[ConfigEdit]:
     return with_hooks(connect(client, ENTRY), client, scope="user", command=command)
 
 
-def remove(client: str) -> list[Change]:
+def remove(client: str) -> list[ConfigEdit]:
     return without_hooks(disconnect(client), client, scope="user")
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.integrations import CLIENTS, Entry, apply, connect, disconnect
+from commonbrain.integrations import CLIENTS, ServerEntry, apply, connect, disconnect
 from commonbrain.integrations.json_clients import JsonFile
 from commonbrain.integrations.json_text import strip_comments
 from commonbrain.model.errors import InvalidInputError
@@ -21,8 +21,8 @@ from commonbrain.model.errors import InvalidInputError
 pytestmark = pytest.mark.usefixtures("home")
 
 COMMAND = "/opt/brain/bin/brain"
-ENTRY = Entry(command=COMMAND, args=("mcp",))
-WITH_ENV = Entry(command=COMMAND, args=("mcp",), env={"COMMONBRAIN_STORE": "/b.db"})
+ENTRY = ServerEntry(command=COMMAND, args=("mcp",))
+WITH_ENV = ServerEntry(command=COMMAND, args=("mcp",), env={"COMMONBRAIN_STORE": "/b.db"})
 STDIO = {"command": COMMAND, "args": ["mcp"]}
 LOCAL = {"type": "local", "command": [COMMAND, "mcp"], "enabled": True}
 

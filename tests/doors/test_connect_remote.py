@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import tomlkit
 
-from commonbrain.integrations import CLIENTS, Entry, Remote, apply, connect, disconnect
+from commonbrain.integrations import CLIENTS, Remote, ServerEntry, apply, connect, disconnect
 from commonbrain.model.errors import RejectedError
 from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("home")
 URL = "https://brain.example.org/mcp"
 KEYED = Remote(url=URL, variable="COMMONBRAIN_KEY")
 SECRET = "cb_acme_0123abcd_feedfacefeedfacefeedfacefeedface"  # noqa: S105 made up
-LOCAL = Entry(command="/opt/brain/bin/brain", args=("mcp",))
+LOCAL = ServerEntry(command="/opt/brain/bin/brain", args=("mcp",))
 
 
 def bearer(reference: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def every_text_but_backups(folder: Path) -> str:
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("first", [LOCAL, KEYED], ids=["local", "remote"])
 def test_entry_of_another_kind_is_replaced_only_when_forced(
-    client: str, first: Entry | Remote
+    client: str, first: ServerEntry | Remote
 ) -> None:
     then = LOCAL if first is KEYED else KEYED
     apply(connect(client, first))
@@ -195,12 +195,14 @@ def test_secrets_of_a_server_stay_when_only_its_path_changes(client: str) -> Non
 @pytest.mark.parametrize("client", CLIENTS)
 def test_proxy_to_another_server_does_not_get_the_key_of_the_first(client: str) -> None:
     variables = "environment" if client == "opencode" else "env"
-    first = Entry(command="brain", args=("mcp", "--url", URL), env={"COMMONBRAIN_KEY": SECRET})
+    first = ServerEntry(
+        command="brain", args=("mcp", "--url", URL), env={"COMMONBRAIN_KEY": SECRET}
+    )
     apply(connect(client, first))
-    then = Entry(command="brain", args=("mcp", "--url", URL, "--key-file", "/k"))
+    then = ServerEntry(command="brain", args=("mcp", "--url", URL, "--key-file", "/k"))
     assert SECRET in (connect(client, then, force=True).after or "")
 
-    other = Entry(command="brain", args=("mcp", "--url", ELSEWHERE[0]))
+    other = ServerEntry(command="brain", args=("mcp", "--url", ELSEWHERE[0]))
     change = connect(client, other, force=True)
 
     assert entry_of(client, change.after)[variables] == {}

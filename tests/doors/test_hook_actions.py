@@ -21,7 +21,7 @@ from commonbrain.hooks.actions import (
     run_action,
     truncated,
 )
-from commonbrain.hooks.runner import HookRun, run_until
+from commonbrain.hooks.runner import HookOutput, run_until
 from commonbrain.hooks.table import HOOKS, HookAction
 from commonbrain.testing.builders import a_brain
 from tests.doors.hooking import SESSION, make_event
@@ -337,7 +337,7 @@ def test_prompt_is_answered_before_the_store_is_closed(path: Path) -> None:
 
 def test_answer_counts_even_if_the_store_is_not_closed_in_time() -> None:
     may_close = Event()
-    running = HookRun()
+    running = HookOutput()
 
     def answer() -> None:
         running.answer = "known"

@@ -16,7 +16,7 @@ from commonbrain.model import ids
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
 from commonbrain.model.scope import Role
-from commonbrain.observability.hook_events import Shown
+from commonbrain.observability.hook_events import ShownCounts
 from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns
 from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
@@ -186,12 +186,12 @@ def test_hook_with_nothing_to_do_counts_as_run(path: Path, tmp_path: Path) -> No
 def test_output_of_a_hook_is_read_as_it_was_recorded() -> None:
     for count in (0, 1, 3, 12):
         text = " ".join(f"mem_{number:013d}" for number in range(count))
-        shown = Shown.of(text)
+        shown = ShownCounts.of(text)
 
         assert shown.memories == count
         assert len(shown.args) <= EVENT_ARGS_CHARS_MAX
-        assert Shown.read(shown.args) == shown
-    assert Shown.read("anything else") == Shown()
+        assert ShownCounts.read(shown.args) == shown
+    assert ShownCounts.read("anything else") == ShownCounts()
 
 
 @pytest.mark.requirement("OB-16")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from commonbrain.api.operations.recall import RECALL, CompactResponse
+from commonbrain.api.operations.recall import RECALL, CompactRecallResult
 from commonbrain.cli.terminal import print_reply
 from commonbrain.model.recall_result import HEADING, UNSURE, RecallResult, ResultStatus
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
@@ -29,7 +29,7 @@ def nearest(path: Path) -> Iterator[RecallResult]:
 def test_agent_reads_that_the_nearest_items_are_probably_no_answer(nearest: RecallResult) -> None:
     assert RECALL.to_compact is not None
     shown = RECALL.to_compact(nearest)
-    assert isinstance(shown, CompactResponse)
+    assert isinstance(shown, CompactRecallResult)
 
     assert RECALL.render_text(nearest).splitlines()[:2] == [HEADING, UNSURE]
     assert (shown.verdict, len(shown.items)) == (ResultStatus.BELOW_THRESHOLD, 1)

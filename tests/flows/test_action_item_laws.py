@@ -16,8 +16,8 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.tasks import (
     DEFERRED_DAYS_MAX,
-    Ack,
     Decision,
+    TaskDecision,
     ack_image,
     ack_of,
     check_decision,
@@ -139,7 +139,9 @@ def test_only_complete_acknowledgements_are_accepted_and_they_survive_serializat
     decision: Decision, kind: Kind, reason: str | None, hours: int | None
 ) -> None:
     until = None if hours is None else NOON + timedelta(hours=hours)
-    ack = Ack(memory_id=1, agent="bo", decision=decision, reason=reason, until=until, at=NOON)
+    ack = TaskDecision(
+        memory_id=1, agent="bo", decision=decision, reason=reason, until=until, at=NOON
+    )
     is_whole = (
         not (decision is Decision.ALREADY_DONE and kind is Kind.RULE)
         and (reason is not None or decision in {Decision.WILL_EXECUTE, Decision.DEFERRED})

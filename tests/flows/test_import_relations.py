@@ -13,7 +13,13 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Trust
-from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Relation
+from commonbrain.transfer.importer import (
+    Content,
+    DetectedSource,
+    ImportItem,
+    OmittedContent,
+    SourceRelation,
+)
 from commonbrain.transfer.imports import (
     FROM_START,
     Import,
@@ -29,20 +35,20 @@ from tests.flows.test_importing import importing
 class Given:
     """A format whose source is a list of pieces."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[ImportItem]
     name: str = "given"
     purpose: str = "Pieces of a test"
     has_relations: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it has no place
+    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it has no place
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:  # noqa: ARG002 it has none
+    def read(self, source: Path) -> Iterator[ImportItem]:  # noqa: ARG002 it has none
         return iter(self.pieces)
 
 
-def piece(content: Content) -> Piece:
-    return Piece(content=content, progress=0.5)
+def piece(content: Content) -> ImportItem:
+    return ImportItem(content=content, progress=0.5)
 
 
 def fact(ref: str, text: str, *, author: str | None = None) -> Draft:
@@ -56,14 +62,16 @@ PIECES = (
     piece(OLD),
     piece(replace(NEW, pinned=True, rating=2)),
     piece(OTHER),
-    piece(Relation(first="a#2", second="a#1", type=None)),
-    piece(Relation(first="a#3", second="a#2", type=LinkType.DEPENDS_ON)),
-    piece(Relation(first="a#3", second="a#9", type=LinkType.RELATES_TO)),
-    piece(Omitted(what="vectors", count=3)),
+    piece(SourceRelation(first="a#2", second="a#1", type=None)),
+    piece(SourceRelation(first="a#3", second="a#2", type=LinkType.DEPENDS_ON)),
+    piece(SourceRelation(first="a#3", second="a#9", type=LinkType.RELATES_TO)),
+    piece(OmittedContent(what="vectors", count=3)),
 )
 
 
-def run(brain: Brain, pieces: Sequence[Piece] = PIECES, *, dry_run: bool = False) -> ImportReport:
+def run(
+    brain: Brain, pieces: Sequence[ImportItem] = PIECES, *, dry_run: bool = False
+) -> ImportReport:
     return importing(brain, Given(pieces)).import_("lines", "somewhere", dry_run=dry_run)
 
 
@@ -184,8 +192,8 @@ def test_value_that_an_import_restates_later_is_current_again(brain: Brain) -> N
         piece(OLD),
         piece(NEW),
         piece(again),
-        piece(Relation(first="a#2", second="a#1", type=None)),
-        piece(Relation(first="a#3", second="a#2", type=None)),
+        piece(SourceRelation(first="a#2", second="a#1", type=None)),
+        piece(SourceRelation(first="a#3", second="a#2", type=None)),
     ]
     for _ in range(2):
         run(brain, pieces)
@@ -200,7 +208,7 @@ def test_old_source_does_not_supersede_newer_memories(brain: Brain) -> None:
         piece(replace(one, occurred_at=datetime(2019, 1, day, tzinfo=UTC)))
         for day, one in enumerate((OLD, NEW), 1)
     ]
-    report = run(brain, [*aged, piece(Relation(first="a#2", second="a#1", type=None))])
+    report = run(brain, [*aged, piece(SourceRelation(first="a#2", second="a#1", type=None))])
     assert report.omitted == {"supersessions of memories that may not be changed": 1}
     assert OLD.body in bodies(brain, "which Postgres does the shop run on?")
 

@@ -9,7 +9,13 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
-from commonbrain.transfer.importer import Found, Importer, Piece, Unreadable, file_found
+from commonbrain.transfer.importer import (
+    DetectedSource,
+    Importer,
+    ImportItem,
+    Unreadable,
+    file_found,
+)
 from commonbrain.transfer.imports import ImportReport
 from tests.claude_sessions import write_session
 from tests.flows.asking import bodies, stored
@@ -25,16 +31,16 @@ class Lines:
     breaks_after: int | None = None
     """After so many pieces the source goes away."""
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         return file_found(home / "lines.txt")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         if not source.exists():
             raise InvalidInputError(f"There is no file {source}.", hint="Check the path.")
         lines = source.read_text("utf-8").splitlines()
         return (self._piece(n, lines) for n in range(len(lines)))
 
-    def _piece(self, n: int, lines: list[str]) -> Piece:
+    def _piece(self, n: int, lines: list[str]) -> ImportItem:
         if n == self.breaks_after:
             raise UnavailableError("The disk was unplugged.")
         kind, parted, text = lines[n].partition(": ")
@@ -48,7 +54,7 @@ class Lines:
             detail=MessageDetail(sender="bob") if kind == "message" else None,
         )
         missing = Unreadable(where=where, reason="it names no kind")
-        return Piece(content=content if parted else missing, progress=(n + 1) / len(lines))
+        return ImportItem(content=content if parted else missing, progress=(n + 1) / len(lines))
 
 
 def importing(brain: Brain, importer: Importer | None = None) -> Brain:

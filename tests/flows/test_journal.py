@@ -7,7 +7,7 @@ from sqlalchemy import RowMapping, select
 
 from commonbrain.client import Brain
 from commonbrain.model import ids, limits
-from commonbrain.model.query import Trace
+from commonbrain.model.query import RecallTrace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.write_behind import RecallLogPolicy
@@ -119,9 +119,9 @@ def test_full_queue_drops_and_counts_the_oldest_traces(brain: Brain) -> None:
     )
 
 
-def a_trace(number: int, brain: Brain) -> Trace:
+def a_trace(number: int, brain: Brain) -> RecallTrace:
     """Make the trace of a recall that found nothing."""
-    return Trace(
+    return RecallTrace(
         id=ids.make_id(brain.services.clock.now(), number),
         caller=brain.caller,
         asked_at=brain.services.clock.now(),

@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.query import MARKED_WITHIN, Entry, FeedbackMark
+from commonbrain.model.query import MARKED_WITHIN, FeedbackMark, RecallLogEntry
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.plan import RecallOptions
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
@@ -36,7 +36,7 @@ def bo(brain: Brain) -> Brain:
     return brain.acting_as(agent="bo", session="s1")
 
 
-def entries(brain: Brain) -> list[Entry]:
+def entries(brain: Brain) -> list[RecallLogEntry]:
     brain.services.journal.flush()
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         return tx.recall_log.entries(EntryFilter(), limit=50)

@@ -22,7 +22,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, model_name
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs, UploadStore
-from commonbrain.storage.repositories.learning import Evaluation
+from commonbrain.storage.repositories.learning import StoredEvaluation
 from commonbrain.testing.builders import NOON, FakeClock
 from tests.flows.test_jobs_again import Killed
 from tests.flows.test_maintaining import maintained
@@ -170,7 +170,7 @@ def test_maintenance_leaves_the_latest_evaluations_of_each_name(brain: Brain) ->
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         for number in range(made):
             tx.evaluations.add(
-                Evaluation(
+                StoredEvaluation(
                     id=number, name="self", at=NOON, agent="bo", figures={}, setup={}, took_ms={}
                 )
             )

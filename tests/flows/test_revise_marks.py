@@ -13,7 +13,7 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError, Reject
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.query import Filter
-from commonbrain.model.revision import Action, Change
+from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation, QueryScope
 from tests.flows.asking import bodies, stored
@@ -81,12 +81,12 @@ def test_undone_vote_can_be_cast_again(brain: Brain) -> None:
 
 @given(votes=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from((1, -1))), max_size=12))
 def test_rating_is_the_sum_of_the_last_vote_of_each_agent(votes: list[tuple[str, int]]) -> None:
-    changes: list[Change] = []
+    changes: list[Revision] = []
     rating = 0
     for agent, vote in votes:
         after = rating - vote_of(agent, changes) + vote
         changes.append(
-            Change(
+            Revision(
                 memory_id=1,
                 action=Action.RATE,
                 agent=agent,

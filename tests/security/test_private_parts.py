@@ -10,7 +10,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.limits import EVALUATED_MIN
 from commonbrain.model.memory import Draft, Memory, State
-from commonbrain.model.query import Entry, Feedback, FeedbackMark
+from commonbrain.model.query import Feedback, FeedbackMark, RecallLogEntry
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
 from commonbrain.storage.interface import EntryFilter
 from tests.flows.asking import stored
@@ -57,7 +57,7 @@ def every_memory(brain: Brain) -> list[Memory]:
         return list(tx.memories.get(tx.memories.page(after=0, limit=1000)).values())
 
 
-def a_mark(entry: Entry, memory: int) -> Feedback:
+def a_mark(entry: RecallLogEntry, memory: int) -> Feedback:
     return Feedback(
         trace_id=entry.id,
         memory_id=memory,

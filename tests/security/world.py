@@ -14,7 +14,7 @@ from commonbrain.jobs.registry import JOBS
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Admission, Policy, Role
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from tests.flows.working import a_worker
@@ -235,7 +235,7 @@ def _learnt(brain: Brain, *, first: int) -> Sequence[str]:
     jobs = [brain.jobs.run(kind).id for kind in _JOB_KINDS]
     a_worker(brain).sweep()
     now = brain.services.clock.now()
-    measured = Evaluation(
+    measured = StoredEvaluation(
         id=ids.make_id(now, brain.services.random_source.bits(ids.RANDOM_BITS)),
         name="self",
         at=now,

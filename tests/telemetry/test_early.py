@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.api.dispatch import record_call, record_failed_open
 from commonbrain.api.operations import Transport, load_operations
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
@@ -159,6 +159,6 @@ def test_failed_open_with_an_invalid_setting_raises_no_second_error(
     monkeypatch.setenv("COMMONBRAIN_TRACE_RETENTION_DAYS", "many")
     status = next(one for one in load_operations() if one.name == "status")
     with pytest.raises(CommonbrainError) as error:
-        State().open()
+        GlobalOptions().open()
     call = record_call(status, status.request.model_validate({}), transport=Transport.MCP)
     record_failed_open(call, error.value, agent=None)

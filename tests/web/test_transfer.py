@@ -29,7 +29,7 @@ from commonbrain.testing.builders import a_brain
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups, BackupState
 from commonbrain.web.local_sessions import LocalSessions
-from commonbrain.web.transfers import Uploads
+from commonbrain.web.transfers import FormUploads
 from tests.distributions import add_distribution
 from tests.faults.mounts import small_disk
 from tests.flows.working import a_worker
@@ -238,7 +238,7 @@ def test_upload_that_takes_too_long_is_abandoned(temporary: Path) -> None:
         raise AssertionError
 
     async def receive() -> None:
-        uploads = Uploads(lambda _: nullcontext(), seconds_max=0)
+        uploads = FormUploads(lambda _: nullcontext(), seconds_max=0)
         async with uploads.receive(a_request(silence), Caller(agent="ann")):
             raise AssertionError
 

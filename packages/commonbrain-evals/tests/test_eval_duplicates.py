@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from commonbrain_evals.duplicates import Report, draw_curves, evaluate, show_duplicates
+from commonbrain_evals.duplicates import DuplicatesReport, draw_curves, evaluate, show_duplicates
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
@@ -22,7 +22,7 @@ BETWEEN_MACHINES = 0.03
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> DuplicatesReport:
     return evaluate(read_pairs(), MiniLmEmbedder())
 
 
@@ -44,12 +44,14 @@ def test_no_text_is_in_both_halves() -> None:
     assert sizes[0] > sizes[1] * 0.6
 
 
-def test_configured_threshold_matches_that_of_the_evaluation(report: Report) -> None:
+def test_configured_threshold_matches_that_of_the_evaluation(report: DuplicatesReport) -> None:
     assert abs(report.configured_similar_threshold - report.similar_threshold) <= BETWEEN_MACHINES
 
 
 @pytest.mark.requirement("WP-06")
-def test_duplicates_and_similar_texts_are_detected_on_unseen_pairs(report: Report) -> None:
+def test_duplicates_and_similar_texts_are_detected_on_unseen_pairs(
+    report: DuplicatesReport,
+) -> None:
     check = report.findings[list(CalibrationSplit).index(CalibrationSplit.CHECK)]
     assert check.duplicate.agreement.precision >= 0.95
     assert check.similar.agreement.recall >= 0.85
@@ -57,7 +59,9 @@ def test_duplicates_and_similar_texts_are_detected_on_unseen_pairs(report: Repor
     assert check.duplicate.precision.high >= check.duplicate.agreement.precision
 
 
-def test_conflict_detection_has_a_precision_of_at_least_90_percent(report: Report) -> None:
+def test_conflict_detection_has_a_precision_of_at_least_90_percent(
+    report: DuplicatesReport,
+) -> None:
     for half in report.findings:
         assert half.conflict.agreement.precision >= 0.9
         assert half.conflict.agreement.recall >= 0.4
@@ -80,7 +84,7 @@ def test_space_without_a_usable_threshold_is_refused() -> None:
 
 
 def test_duplicate_report_is_shown_as_tables(
-    report: Report, capsys: pytest.CaptureFixture[str]
+    report: DuplicatesReport, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_duplicates(report)
     printed = capsys.readouterr().out
@@ -88,7 +92,9 @@ def test_duplicate_report_is_shown_as_tables(
     assert "near_miss" in printed
 
 
-def test_curves_show_precision_and_recall_with_the_configured_threshold(report: Report) -> None:
+def test_curves_show_precision_and_recall_with_the_configured_threshold(
+    report: DuplicatesReport,
+) -> None:
     drawn = draw_curves(report)
     assert drawn.startswith("<svg")
     assert all(name in drawn for name in ("similar: precision", "similar: recall"))
@@ -97,7 +103,7 @@ def test_curves_show_precision_and_recall_with_the_configured_threshold(report: 
 
 
 def test_json_output_and_plot_equal_those_of_the_duplicate_report(
-    report: Report, tmp_path: Path
+    report: DuplicatesReport, tmp_path: Path
 ) -> None:
     arguments = ["eval", "duplicates", "--json", "--plot", str(tmp_path / "curves.svg")]
     ran = CliRunner().invoke(app, arguments)

@@ -7,14 +7,20 @@ import pytest
 from commonbrain_evals.retrieval import statebench
 from commonbrain_evals.retrieval.ablation import GROUPS, PARTS
 from commonbrain_evals.retrieval.runs import EvalRequest
-from commonbrain_evals.retrieval.statebench_data import Note, note_text, read_timelines
-from commonbrain_evals.retrieval.statebench_verdicts import Phrases, Says, Shown, judge, says
+from commonbrain_evals.retrieval.statebench_data import StateNote, note_text, read_timelines
+from commonbrain_evals.retrieval.statebench_verdicts import (
+    AnswerPhrases,
+    Says,
+    ShownItem,
+    judge,
+    says,
+)
 
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
 from tests import eval_samples as samples
 
-PRICE = Phrases(must=("$45",), must_not=("$40", "40 dollars"))
+PRICE = AnswerPhrases(must=("$45",), must_not=("$40", "40 dollars"))
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +94,10 @@ def test_unknown_parts_and_samples_of_questions_are_refused(request_: EvalReques
 
 def test_timelines_are_read_in_chronological_order_with_their_writers(source: Path) -> None:
     first, second, _ = read_timelines(source)
-    notes = [one for one in first.events if isinstance(one, Note)]
+    notes = [one for one in first.events if isinstance(one, StateNote)]
     assert [one.writer for one in notes] == ["Ada", "assistant", "Ada"]
     assert [one.at for one in first.events] == sorted(one.at for one in first.events)
-    restricted = [one for one in second.events if isinstance(one, Note) and one.restricted_to]
+    restricted = [one for one in second.events if isinstance(one, StateNote) and one.restricted_to]
     assert [(one.writer, one.text) for one in restricted] == [
         ("HR", "The bonus of the harbour team is 12%")
     ]
@@ -129,8 +135,8 @@ def test_phrases_are_compared_as_whole_words() -> None:
 
 
 def test_stale_item_counts_only_if_it_is_not_marked() -> None:
-    current, stale = Shown(text="It is $45."), Shown(text="It is $40.")
-    marked = Shown(text="It is $40.", is_marked=True)
+    current, stale = ShownItem(text="It is $45."), ShownItem(text="It is $40.")
+    marked = ShownItem(text="It is $40.", is_marked=True)
     assert judge(PRICE, [marked, current], is_ranked=True, leak=None).current_first
     outcome = judge(PRICE, [stale, current], is_ranked=True, leak=None)
     assert (outcome.current_first, outcome.stale_above) == (False, True)
@@ -140,7 +146,7 @@ def test_stale_item_counts_only_if_it_is_not_marked() -> None:
 
 
 def test_restricted_item_and_forbidden_value_count_as_leaks() -> None:
-    restricted = Shown(text="Anything", is_restricted=True)
+    restricted = ShownItem(text="Anything", is_restricted=True)
     assert judge(PRICE, [restricted], is_ranked=False, leak=Says.NEITHER).leaked
-    assert not judge(PRICE, [Shown(text="$40")], is_ranked=False, leak=Says.NEITHER).leaked
-    assert judge(PRICE, [Shown(text="$40")], is_ranked=False, leak=Says.STALE).leaked
+    assert not judge(PRICE, [ShownItem(text="$40")], is_ranked=False, leak=Says.NEITHER).leaked
+    assert judge(PRICE, [ShownItem(text="$40")], is_ranked=False, leak=Says.STALE).leaked

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Omitted, Piece, Relation, Unreadable
+from commonbrain.transfer.importer import ImportItem, OmittedContent, SourceRelation, Unreadable
 from commonbrain.transfer.importers import InstalledImporters
 
 SAMPLES = Path(__file__).parent / "samples"
 IMPORTERS = InstalledImporters()
-Part = TypeVar("Part", Draft, Relation, Unreadable, Omitted)
+Part = TypeVar("Part", Draft, SourceRelation, Unreadable, OmittedContent)
 
 
 def load(dump: Path, database: Path) -> Path:
@@ -24,27 +24,27 @@ def load(dump: Path, database: Path) -> Path:
     return database
 
 
-def read(format_: str, source: Path | str) -> list[Piece]:
+def read(format_: str, source: Path | str) -> list[ImportItem]:
     return list(IMPORTERS[format_].read(Path(source)))
 
 
-def only(sort: type[Part], pieces: Iterable[Piece]) -> list[Part]:
+def only(sort: type[Part], pieces: Iterable[ImportItem]) -> list[Part]:
     return [one.content for one in pieces if isinstance(one.content, sort)]
 
 
-def by_ref(pieces: Iterable[Piece]) -> dict[str, Draft]:
+def by_ref(pieces: Iterable[ImportItem]) -> dict[str, Draft]:
     """Return the drafts by what their references end with; the rest names the system."""
     drafts = only(Draft, pieces)
     return {(one.source_ref or "").partition("#")[2]: one for one in drafts}
 
 
-def by_body(pieces: Iterable[Piece]) -> dict[str, Draft]:
+def by_body(pieces: Iterable[ImportItem]) -> dict[str, Draft]:
     return {one.body: one for one in only(Draft, pieces)}
 
 
-def kinds(pieces: Iterable[Piece]) -> Counter[str]:
+def kinds(pieces: Iterable[ImportItem]) -> Counter[str]:
     return Counter(str(one.kind) for one in only(Draft, pieces))
 
 
-def omitted(pieces: Iterable[Piece]) -> dict[str, int]:
-    return {one.what: one.count for one in only(Omitted, pieces)}
+def omitted(pieces: Iterable[ImportItem]) -> dict[str, int]:
+    return {one.what: one.count for one in only(OmittedContent, pieces)}

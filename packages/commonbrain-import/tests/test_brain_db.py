@@ -27,7 +27,7 @@ from commonbrain.model.kinds import AtomDetail, EventDetail, MessageDetail, Task
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Relation, Unreadable
+from commonbrain.transfer.importer import SourceRelation, Unreadable
 
 BRAIN_DB = SAMPLES / "brain-db"
 OLD_FILES = ("synapse.json", "stm.json", "working_memory.json", "categories.json")
@@ -134,7 +134,7 @@ def only_atoms(drafts: Iterable[Draft]) -> list[AtomDetail]:
 def test_derivations_and_causes_of_brain_db_become_relations(folder: Path) -> None:
     pieces = read("brain-db", folder / "brain.db")
     drafts = by_ref(pieces)
-    relations = only(Relation, pieces)
+    relations = only(SourceRelation, pieces)
     bodies = {
         (drafts[one.first.partition("#")[2]].body[:20], one.type): drafts[
             one.second.partition("#")[2]
@@ -168,7 +168,7 @@ def test_row_migrated_into_brain_db_is_stored_once(brain: Brain, folder: Path) -
 def test_older_files_of_the_folder_are_read_without_brain_db(tmp_path: Path) -> None:
     pieces = read("brain-db", old_folder(tmp_path / "old"))
     assert kinds(pieces) == {"message": 4, "event": 5, "atom": 2, "rule": 1, "fact": 1}
-    (link,) = only(Relation, pieces)
+    (link,) = only(SourceRelation, pieces)
     assert (link.type, link.strength) == (LinkType.CAUSES, 0.7)
     assert omitted(pieces)["read receipts"] == 1
     (category,) = (one for one in by_body(pieces).values() if one.label == "category")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import pytest
 from commonbrain_import.conversations import (
     Conversation,
-    Turn,
+    ConversationTurn,
     parse_turn_time,
 )
 from commonbrain_import.json_files import NotJson, elements
@@ -25,7 +25,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Unreadable
 from commonbrain.transfer.importers.json_lines import as_list
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def test_oversized_turn_is_split_into_parts_with_the_same_reference_and_time(
 
 @given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
 def test_parts_of_a_long_turn_fit_and_contain_every_word(words: list[str]) -> None:
-    turn = Conversation(name="chat", title="Talk").add_turn(Turn(text=" ".join(words)))
+    turn = Conversation(name="chat", title="Talk").add_turn(ConversationTurn(text=" ".join(words)))
     bodies = [one.body for one in fitted([turn]) if isinstance(one, Draft)]
     assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
     assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)
@@ -259,7 +259,7 @@ def test_first_pieces_of_a_large_file_are_returned_before_it_is_read_completely(
     source = tmp_path / "large.json"
     turn = json.dumps({"speaker": "Ann", "text": "x" * 1000})
     source.write_text("[" + ",".join([turn] * 5000) + "]")
-    pieces: Iterator[Piece] = IMPORTERS["conversations"].read(source)
+    pieces: Iterator[ImportItem] = IMPORTERS["conversations"].read(source)
     early = list(islice(pieces, 10))
     assert early[-1].progress < 0.1
     progress = [piece.progress for piece in (*early, *pieces)]

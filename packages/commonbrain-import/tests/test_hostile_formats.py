@@ -18,7 +18,7 @@ from import_samples import IMPORTERS
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
+from commonbrain.transfer.importer import Content, OmittedContent, SourceRelation, Unreadable
 
 
 def read(format_: str, source: Path) -> Sequence[Content]:
@@ -110,7 +110,7 @@ def edge(uuid: str, fact: str, **fields: object) -> dict[str, object]:
 
 
 def superseding(contents: Sequence[Content]) -> list[tuple[str, str]]:
-    pairs = [one for one in contents if isinstance(one, Relation) and one.type is None]
+    pairs = [one for one in contents if isinstance(one, SourceRelation) and one.type is None]
     return [(one.first[-2:], one.second[-2:]) for one in pairs]
 
 
@@ -153,7 +153,9 @@ def test_belief_is_linked_to_all_its_source_memories(tmp_path: Path) -> None:
         "INSERT INTO beliefs VALUES (1, 'b1', 'The team meets often.', 'active', ?)",
         json.dumps(hashes),
     )
-    relations = [one for one in read("mcp-memory-service", source) if isinstance(one, Relation)]
+    relations = [
+        one for one in read("mcp-memory-service", source) if isinstance(one, SourceRelation)
+    ]
     assert len(relations) == len(hashes)
 
 
@@ -222,7 +224,7 @@ def test_dump_with_malformed_ids_and_excessive_votes_is_read(tmp_path: Path) -> 
     )
     pieces = list(IMPORTERS["open-brain"].read(dump))
     assert [one.content.rating for one in pieces if isinstance(one.content, Draft)] == [2**53]
-    relations = [one.content for one in pieces if isinstance(one.content, Relation)]
+    relations = [one.content for one in pieces if isinstance(one.content, SourceRelation)]
     assert [one.first.rpartition("/")[2] for one in relations] == ["1", "x"]
 
 
@@ -256,7 +258,7 @@ def test_public_table_is_read_if_another_schema_has_one_of_the_same_name(
     dump.write_text("".join(tables if public_is_first else reversed(tables)))
     contents = read("open-brain", dump)
     assert bodies(contents) == ["The office is in Berlin."]
-    assert contents[-1] == Omitted(what="rows of the same tables in other schemas", count=1)
+    assert contents[-1] == OmittedContent(what="rows of the same tables in other schemas", count=1)
 
 
 def nested_tuples(count: int) -> bytes:

@@ -21,7 +21,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
+from commonbrain.transfer.importer import Content, OmittedContent, SourceRelation, Unreadable
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 THREE_THOUSAND: Final = 3000
@@ -251,7 +251,9 @@ def test_beliefs_and_types_of_mcp_memory_service_are_carried_over(tmp_path: Path
         ("fact", "note"),
     ]
     assert (read[-1].label, read[-1].is_candidate, read[-1].confidence) == ("belief", True, 0.6)
-    relations = [one for one in contents("mcp-memory-service", source) if isinstance(one, Relation)]
+    relations = [
+        one for one in contents("mcp-memory-service", source) if isinstance(one, SourceRelation)
+    ]
     assert [one.type for one in relations] == [
         LinkType.DERIVED_FROM,
         None,
@@ -293,11 +295,11 @@ def test_bullets_of_basic_memory_become_observations_and_relations(tmp_path: Pat
         next(one.source_ref or "" for one in read if isinstance(one, Draft) and text in one.body)
         for text in ("The harbour service", "Tides are computed")
     )
-    assert [one for one in read if isinstance(one, Relation)] == [
-        Relation(first=harbour, second=tides, type=LinkType.DEPENDS_ON),
-        Relation(first=tides, second=harbour, type=LinkType.RELATES_TO),
+    assert [one for one in read if isinstance(one, SourceRelation)] == [
+        SourceRelation(first=harbour, second=tides, type=LinkType.DEPENDS_ON),
+        SourceRelation(first=tides, second=harbour, type=LinkType.RELATES_TO),
     ]
-    assert read[-1] == Omitted(what="links to notes that are not there", count=1)
+    assert read[-1] == OmittedContent(what="links to notes that are not there", count=1)
 
 
 def test_references_of_observations_do_not_change_when_text_is_inserted_before(
@@ -329,8 +331,8 @@ def test_embedded_files_on_their_own_line_are_not_text_of_a_note(tmp_path: Path)
         "Tides are computed for each berth of the harbour.",
     ]
     assert not [one for one in read if isinstance(one, Unreadable)]
-    assert [one.type for one in read if isinstance(one, Relation)] == [LinkType.RELATES_TO]
-    assert Omitted(what="embedded files", count=2) in read
+    assert [one.type for one in read if isinstance(one, SourceRelation)] == [LinkType.RELATES_TO]
+    assert OmittedContent(what="embedded files", count=2) in read
 
 
 def test_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
@@ -343,8 +345,10 @@ def test_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
 
 def test_edge_is_superseded_by_the_edge_that_begins_at_its_end() -> None:
     read = list(contents("graphiti", SAMPLES / "graphiti/graph.json"))
-    replaced = [one for one in read if isinstance(one, Relation) and one.type is None]
-    assert replaced == [Relation(first="graphiti#edge/r2", second="graphiti#edge/r1", type=None)]
+    replaced = [one for one in read if isinstance(one, SourceRelation) and one.type is None]
+    assert replaced == [
+        SourceRelation(first="graphiti#edge/r2", second="graphiti#edge/r1", type=None)
+    ]
 
 
 def test_answer_of_an_older_letta_agent_is_its_sent_message() -> None:

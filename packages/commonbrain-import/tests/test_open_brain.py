@@ -14,26 +14,32 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import IncidentDetail, RuleDetail, TaskDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Piece, Relation, Unreadable, database_url, shown_source
+from commonbrain.transfer.importer import (
+    ImportItem,
+    SourceRelation,
+    Unreadable,
+    database_url,
+    shown_source,
+)
 from tests.postgres import Server
 
 OPEN_BRAIN = SAMPLES / "open-brain"
 
 
-def relations(pieces: list[Piece]) -> list[tuple[str, str, str | None]]:
+def relations(pieces: list[ImportItem]) -> list[tuple[str, str, str | None]]:
     return [
         (one.first.partition("#")[2], one.second.partition("#")[2], one.type)
-        for one in only(Relation, pieces)
+        for one in only(SourceRelation, pieces)
     ]
 
 
 @pytest.fixture
-def first() -> list[Piece]:
+def first() -> list[ImportItem]:
     return read("open-brain", OPEN_BRAIN / "v1.dump.sql")
 
 
 @pytest.fixture
-def second() -> list[Piece]:
+def second() -> list[ImportItem]:
     return read("open-brain", OPEN_BRAIN / "v2.dump.sql")
 
 
@@ -71,7 +77,7 @@ def test_tables_of_a_second_schema_are_counted_as_omitted(postgres: Server) -> N
     assert set(omitted(both)) - set(omitted(alone)) == {"rows of the same tables in other schemas"}
 
 
-def test_memories_of_the_first_version_have_their_metadata(first: list[Piece]) -> None:
+def test_memories_of_the_first_version_have_their_metadata(first: list[ImportItem]) -> None:
     assert kinds(first) == {"fact": 5, "rule": 2, "task": 1}
     drafts = by_ref(first)
     decision = drafts["3"]
@@ -87,7 +93,7 @@ def test_memories_of_the_first_version_have_their_metadata(first: list[Piece]) -
     assert drafts["6"].kind == "task"
 
 
-def test_pins_and_votes_of_the_first_version_are_carried_over(first: list[Piece]) -> None:
+def test_pins_and_votes_of_the_first_version_are_carried_over(first: list[ImportItem]) -> None:
     marks = {
         piece.content.source_ref: (piece.content.pinned, piece.content.rating)
         for piece in first
@@ -102,7 +108,7 @@ def test_pins_and_votes_of_the_first_version_are_carried_over(first: list[Piece]
 
 
 def test_pinned_guardrail_becomes_a_rule_and_one_with_triggers_a_skill(
-    first: list[Piece],
+    first: list[ImportItem],
 ) -> None:
     guardrail, skill = by_ref(first)["4"], by_ref(first)["5"]
     assert (guardrail.kind, guardrail.label, guardrail.severity) == ("rule", "note", "BLOCKER")
@@ -113,7 +119,7 @@ def test_pinned_guardrail_becomes_a_rule_and_one_with_triggers_a_skill(
 
 
 def test_corrections_and_annotations_of_the_first_version_become_relations(
-    first: list[Piece],
+    first: list[ImportItem],
 ) -> None:
     assert relations(first) == [
         ("3/annotation", "3", LinkType.ABOUT),
@@ -124,7 +130,7 @@ def test_corrections_and_annotations_of_the_first_version_become_relations(
     assert annotation.body == "The socket unit is in the infra repository."
 
 
-def test_omitted_parts_of_the_first_version_are_counted(first: list[Piece]) -> None:
+def test_omitted_parts_of_the_first_version_are_counted(first: list[ImportItem]) -> None:
     assert omitted(first) == {
         "action items that the texts state": 1,
         "triggers that no skill has": 1,
@@ -135,7 +141,9 @@ def test_omitted_parts_of_the_first_version_are_counted(first: list[Piece]) -> N
     }
 
 
-def test_memories_of_the_second_version_have_the_fields_of_their_kind(second: list[Piece]) -> None:
+def test_memories_of_the_second_version_have_the_fields_of_their_kind(
+    second: list[ImportItem],
+) -> None:
     # An annotation is a fact; two action items are tasks; the handoff is an episode.
     assert kinds(second) == {"rule": 3, "fact": 3, "incident": 1, "task": 4, "episode": 1}
     drafts = by_ref(second)
@@ -160,13 +168,15 @@ def test_memories_of_the_second_version_have_the_fields_of_their_kind(second: li
     assert drafts["handoff/1"].label == "handoff"
 
 
-def test_action_items_of_the_second_version_require_no_acknowledgement(second: list[Piece]) -> None:
+def test_action_items_of_the_second_version_require_no_acknowledgement(
+    second: list[ImportItem],
+) -> None:
     details = [by_ref(second)[f"action-item/{n}"].detail for n in (1, 2)]
     assert [one.status for one in details if isinstance(one, TaskDetail)] == ["open", "done"]
     assert not any(one.must_ack for one in details if isinstance(one, TaskDetail))
 
 
-def test_relations_of_the_second_version_are_carried_over(second: list[Piece]) -> None:
+def test_relations_of_the_second_version_are_carried_over(second: list[ImportItem]) -> None:
     assert relations(second) == [
         ("action-item/1", "incident/1", LinkType.ABOUT),
         ("action-item/2", "incident/1", LinkType.ABOUT),

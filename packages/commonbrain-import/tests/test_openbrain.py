@@ -8,7 +8,7 @@ from import_samples import IMPORTERS, SAMPLES, by_ref, kinds, omitted, only, rea
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Relation, Unreadable
+from commonbrain.transfer.importer import SourceRelation, Unreadable
 
 OPENBRAIN = SAMPLES / "openbrain"
 ID = "019c0000-0000-7000-8000-00000000000"
@@ -42,7 +42,7 @@ def test_memories_of_a_dump_are_imported_with_their_metadata() -> None:
 
 def test_corrected_memory_becomes_a_relation_and_a_deleted_one_is_counted() -> None:
     pieces = read("openbrain", OPENBRAIN / "dump.sql")
-    (relation,) = only(Relation, pieces)
+    (relation,) = only(SourceRelation, pieces)
     assert (relation.first, relation.second) == (f"openbrain#{ID}2", f"openbrain#{ID}1")
     assert relation.type is None
     assert omitted(pieces) == {"deleted memories": 1, "statements for other tables": 1}
@@ -53,7 +53,7 @@ def test_dump_with_one_statement_per_row_is_read_the_same() -> None:
     extended = read("openbrain", OPENBRAIN / "dump.sql")
     single = read("openbrain", OPENBRAIN / "one_line.sql")
     assert by_ref(single) == by_ref(extended)
-    assert only(Relation, single) == only(Relation, extended)
+    assert only(SourceRelation, single) == only(SourceRelation, extended)
 
 
 def test_dump_with_all_rows_on_one_line_is_read_the_same(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ranking_helpers import (
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.model.query import Entry
+from commonbrain.model.query import RecallLogEntry
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
@@ -63,7 +63,7 @@ def on_trial(
     return card
 
 
-def entries(brain: Brain) -> list[Entry]:
+def entries(brain: Brain) -> list[RecallLogEntry]:
     brain.services.journal.flush()
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         return tx.recall_log.entries(EntryFilter(), limit=1000)

@@ -18,7 +18,7 @@ from commonbrain_learn.rollout import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate
+from commonbrain.model.query import FeedbackMark, RankedCandidate, RecallLogEntry
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -149,7 +149,7 @@ def test_possibly_worse_canary_stays_a_canary() -> None:
     assert "may still be worse: marks" in decision.reason
 
 
-def entry(**more: Any) -> Entry:  # noqa: ANN401
+def entry(**more: Any) -> RecallLogEntry:  # noqa: ANN401
     fields: dict[str, Any] = {
         "id": 1,
         "asked_at": NOON,
@@ -164,7 +164,7 @@ def entry(**more: Any) -> Entry:  # noqa: ANN401
         "stages_ms": {"retrieve": 4.0, "rank": 3.0, "rerank": 1.0, "load": 300.0},
         "marks": {},
     }
-    return Entry(**(fields | more))
+    return RecallLogEntry(**(fields | more))
 
 
 def test_outcome_of_a_recall_is_derived_from_its_feedback() -> None:

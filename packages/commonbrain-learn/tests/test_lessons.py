@@ -9,7 +9,7 @@ from commonbrain_learn.outcomes import BY_WEIGHTS, TrainingExample, splits, trai
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate, ShownExtent
+from commonbrain.model.query import FeedbackMark, RankedCandidate, RecallLogEntry, ShownExtent
 from commonbrain.testing.builders import NOON
 
 ANY: Final = ShownExtent.HEADLINE
@@ -20,9 +20,9 @@ def an_entry(
     marks: Mapping[int, set[FeedbackMark]],
     *,
     session: str | None = "s1",
-) -> Entry:
+) -> RecallLogEntry:
     """Make a recall that considered these, and 9 that it did not pack."""
-    return Entry(
+    return RecallLogEntry(
         id=1,
         asked_at=NOON,
         agent="bo",
@@ -47,7 +47,7 @@ def an_entry(
     )
 
 
-def grades(entry: Entry) -> dict[int, int]:
+def grades(entry: RecallLogEntry) -> dict[int, int]:
     lesson = training_example_of(entry)
     return {one.memory_id: one.grade for one in lesson.shown} if lesson else {}
 

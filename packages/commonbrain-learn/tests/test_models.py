@@ -25,7 +25,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.model_card import ModelRole, ModelState, model_name
-from commonbrain.model.query import Trace
+from commonbrain.model.query import RecallTrace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.retrieval.write_behind import WriteBehindQueue
@@ -192,10 +192,10 @@ def test_model_of_another_tenant_is_invisible_and_does_not_serve(brain: Brain, s
     assert models_of(other)().models == ()
 
 
-def a_past_trace(brain: Brain, card_id: int | None, *, session: str, number: int) -> Trace:
+def a_past_trace(brain: Brain, card_id: int | None, *, session: str, number: int) -> RecallTrace:
     """Make the trace of a recall of the last hours."""
     at = brain.services.clock.now() - timedelta(hours=2) + timedelta(seconds=number)
-    return Trace(
+    return RecallTrace(
         id=ids.make_id(at, number),
         caller=Caller(agent="ann", session=session),
         asked_at=at,

@@ -17,7 +17,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.model.query import Candidate, Feedback, FeedbackMark, Trace
+from commonbrain.model.query import Candidate, Feedback, FeedbackMark, RecallTrace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.blobs import Blobs
@@ -33,7 +33,7 @@ KIND = "train_reranker"
 def use(brain: Brain, *, feature: str | None, count: int = RECALLS) -> None:
     """Let agents recall in sessions of three, and use the one of six that has a feature."""
     random_source = Random(7)  # noqa: S311 it is meant to be foreseen
-    traces, marks = list[Trace](), list[Feedback]()
+    traces, marks = list[RecallTrace](), list[Feedback]()
     for number in range(count):
         at = NOON - timedelta(days=10) + number * timedelta(minutes=10)
         caller = Caller(agent="bo", session=f"s{number // 3}")
@@ -50,7 +50,7 @@ def use(brain: Brain, *, feature: str | None, count: int = RECALLS) -> None:
             for place in range(6)
         ]
         used = good if feature else random_source.randrange(6)
-        trace = Trace(
+        trace = RecallTrace(
             id=ids.make_id(at, number),
             caller=caller,
             asked_at=at,

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from commonbrain_server.postgres.citus import (
     REFERENCE,
-    Found,
+    DistributionProgress,
     distribution,
     planned,
     read_progress,
@@ -206,7 +206,7 @@ def test_transaction_start_for_citus_confines_tenants_on_one_server_as_well(stor
 def test_interrupted_distribution_resumes_at_any_step() -> None:
     every = {table.name for table in METADATA.sorted_tables} | {"memory_text", "atom_text"}
     known = [(table, name, target) for (table, target), name in references().items()]
-    done = Found(placed=every | {*REFERENCE}, references=known, filled={*REFERENCE})
+    done = DistributionProgress(placed=every | {*REFERENCE}, references=known, filled={*REFERENCE})
     functions = [one for one in planned(done).spread if "create_distributed_function" in one]
 
     assert planned(done).is_complete
@@ -228,10 +228,10 @@ def test_interrupted_distribution_resumes_at_any_step() -> None:
 
 
 def test_only_the_first_distribution_replaces_the_configuration_of_text_search() -> None:
-    none = Found(placed=frozenset(), references=[], filled=frozenset())
+    none = DistributionProgress(placed=frozenset(), references=[], filled=frozenset())
     some = replace(none, placed={"spaces", "alembic_version", "tenants"})
 
-    def replaced(progress: Found) -> list[str]:
+    def replaced(progress: DistributionProgress) -> list[str]:
         return [one for one in planned(progress).spread if "TEXT SEARCH CONFIGURATION" in one]
 
     assert replaced(none)

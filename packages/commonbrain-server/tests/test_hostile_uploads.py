@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from commonbrain_server.http.app import BodyLimits, add_page, make_app
 from commonbrain_server.http.problems import BodyTooLargeError
-from commonbrain_server.http.rest import Uploads
+from commonbrain_server.http.rest import FileUploads
 from commonbrain_server.page_login import OpenLogin, OpenSessions
 from commonbrain_server.security.logins import make_local_access
 from commonbrain_server.upload_places import UploadPlaces
@@ -229,7 +229,7 @@ async def test_incomplete_or_oversized_upload_leaves_no_file(
         raise AssertionError
 
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)  # type: ignore[arg-type]
-    uploads = Uploads(bytes_max=100, seconds_max=seconds_max, folder=tmp_path)
+    uploads = FileUploads(bytes_max=100, seconds_max=seconds_max, folder=tmp_path)
     with pytest.raises(error):
         async with uploads.receive(request, Caller(agent="ann")):
             pass

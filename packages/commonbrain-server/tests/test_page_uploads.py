@@ -11,7 +11,7 @@ from starlette.types import Message, Receive
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOADS_AT_ONCE_MAX
 from commonbrain.model.scope import Caller
-from commonbrain.web.transfers import Uploads
+from commonbrain.web.transfers import FormUploads
 
 
 def a_request(receive: Receive) -> Request:
@@ -24,7 +24,7 @@ def test_number_of_concurrent_uploads_is_limited() -> None:
         return {"type": "http.request", "body": b"--x--\r\n", "more_body": False}
 
     async def receive() -> None:
-        uploads = Uploads(UploadPlaces().take)
+        uploads = FormUploads(UploadPlaces().take)
         async with AsyncExitStack() as stack:
             for number in range(UPLOADS_AT_ONCE_MAX + 1):
                 caller = Caller(tenant=f"t{number}", agent="ann")

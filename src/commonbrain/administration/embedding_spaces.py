@@ -19,7 +19,7 @@ from commonbrain.model.limits import (
     SPACE_DELETED_AT_ONCE,
     SPACE_PASSES_MAX,
 )
-from commonbrain.model.query import Entry, FeedbackMark
+from commonbrain.model.query import FeedbackMark, RecallLogEntry
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.observability.interface import SILENT
@@ -38,7 +38,7 @@ _TAIL: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SpaceAnswer:
     """The answer of one space to one query."""
 
     ids: tuple[int, ...]
@@ -52,13 +52,13 @@ class Answer:
 class Compared:
     """One query in both spaces, and the memories that helped the agent."""
 
-    one: Answer
-    other: Answer
+    one: SpaceAnswer
+    other: SpaceAnswer
     helped: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class SpaceFigures:
     """The figures of one space."""
 
     space: str
@@ -70,14 +70,14 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ServingComparison:
     """How another space would answer in place of the serving one."""
 
     questions: int
     marked: int
     """Queries with feedback."""
-    serving: Figures
-    other: Figures
+    serving: SpaceFigures
+    other: SpaceFigures
     overlap: float
     """The mean share of the first ten that both return."""
     gain: tuple[float, float] | None
@@ -106,7 +106,7 @@ def reciprocal_rank(ids: Sequence[int], helped: Collection[int]) -> float:
 
 def compare(
     queries: Sequence[Compared], *, names: tuple[str, str], draw: Callable[[int], int]
-) -> Comparison:
+) -> ServingComparison:
     """Summarize one or more queries to the serving space and another.
 
     Args:
@@ -121,7 +121,7 @@ def compare(
         for own in ([one.one for one in marked], [one.other for one in marked])
     ]
     gains = [after - before for before, after in zip(*ranks, strict=True)]
-    return Comparison(
+    return ServingComparison(
         questions=len(queries),
         marked=len(marked),
         serving=_figures(names[0], [one.one for one in queries], ranks=ranks[0]),
@@ -139,8 +139,8 @@ def interval(values: Sequence[float], *, draw: Callable[[int], int]) -> tuple[fl
     return means[beyond], means[-1 - beyond]
 
 
-def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) -> Figures:
-    return Figures(
+def _figures(name: str, answers: Sequence[SpaceAnswer], *, ranks: Sequence[float]) -> SpaceFigures:
+    return SpaceFigures(
         space=name,
         mrr=fmean(ranks) if ranks else None,
         unanswered=fmean(not one.is_answered for one in answers),
@@ -156,7 +156,7 @@ DRAWN_BITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PastQuery:
     """A past query, and the memories that helped."""
 
     query: str
@@ -166,7 +166,7 @@ class Question:
 
 def compare_spaces(
     services: Services, other: Services, *, caller: Caller, on_progress: Progress
-) -> Comparison:
+) -> ServingComparison:
     """Ask the latest logged queries in both embedding spaces.
 
     Raises:
@@ -193,20 +193,20 @@ def compare_spaces(
     )
 
 
-def past_questions(services: Services, caller: Caller) -> list[Question]:
+def past_questions(services: Services, caller: Caller) -> list[PastQuery]:
     """Return the latest queries of a tenant, each once, preferring those with feedback."""
-    latest: dict[str, Question] = {}
+    latest: dict[str, PastQuery] = {}
     for entry in _entries(services, caller):
         # What helped once helps everyone with the same query.
         known = latest.pop(entry.query, None)
         helped = _helped(entry).union(known.helped if known else ())
-        latest[entry.query] = Question(query=entry.query, agent=entry.agent, helped=helped)
+        latest[entry.query] = PastQuery(query=entry.query, agent=entry.agent, helped=helped)
     # A stable sort puts queries with feedback last, each group in order of age.
     by_worth = sorted(latest.values(), key=lambda one: bool(one.helped))
     return by_worth[-COMPARED_MAX:]
 
 
-def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
+def _entries(services: Services, caller: Caller) -> Iterator[RecallLogEntry]:
     """Read the recall log of the last weeks page by page."""
     criteria = EntryFilter(since=services.clock.now() - LOOKBACK)
     after = 0
@@ -219,7 +219,7 @@ def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
         after = page[-1].id
 
 
-def _helped(entry: Entry) -> frozenset[int]:
+def _helped(entry: RecallLogEntry) -> frozenset[int]:
     return frozenset(
         id_
         for id_, marks in entry.marks.items()
@@ -227,7 +227,7 @@ def _helped(entry: Entry) -> frozenset[int]:
     )
 
 
-def _answer(services: Services, caller: Caller, *, query: str) -> Answer:
+def _answer(services: Services, caller: Caller, *, query: str) -> SpaceAnswer:
     """Run a query without leaving a trace."""
     no_log = RecallLogPolicy(share=0.0)
     journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
@@ -237,7 +237,7 @@ def _answer(services: Services, caller: Caller, *, query: str) -> Answer:
         result = Recall(silent_services, caller)(
             query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False
         )
-    return Answer(
+    return SpaceAnswer(
         ids=tuple(ids.parse(ids.MEMORY, item.id) for item in result.items),
         is_answered=result.verdict is ResultStatus.FOUND,
         took_ms=services.clock.elapsed_ms() - began_ms,
@@ -426,7 +426,7 @@ class EmbeddingSpaces:
 
     def compare(
         self, name: str | None = None, *, on_progress: Progress = ignore_progress
-    ) -> Comparison:
+    ) -> ServingComparison:
         """Repeat past queries in the serving space and in another; changes nothing.
 
         The serving space is favoured, because helpful memories were found with it.

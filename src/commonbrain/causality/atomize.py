@@ -59,7 +59,7 @@ class Atomized:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Done:
+class _AtomizeProgress:
     """Progress of one call."""
 
     items: list[ItemResult] = field(default_factory=list[ItemResult])
@@ -167,7 +167,7 @@ class Atomize:
             size *= 2
 
     def _settle(self, sources: Sequence[Memory], *, is_more: bool) -> Atomized:
-        done = _Done()
+        done = _AtomizeProgress()
         for one in sources:
             if done.down < _DOWN_MAX:
                 self._settle_one(one, done)
@@ -185,7 +185,7 @@ class Atomize:
             next=keys.show(keys.MEMORY, done.last) if is_more and done.last is not None else None,
         )
 
-    def _settle_one(self, source: Memory, done: _Done) -> None:
+    def _settle_one(self, source: Memory, done: _AtomizeProgress) -> None:
         """Process one memory; a failure does not affect the others."""
         if KINDS[source.kind].not_atomized_because:
             done.items.append(_unsupported_source(source))

@@ -12,7 +12,6 @@ from commonbrain.causality.result import (
     Precursor,
     PrecursorsResult,
     TraceResult,
-    TraceStep,
     average,
     peak_hour,
     precursors,
@@ -162,7 +161,9 @@ def find_precursors(
     latest = those[-_WINDOWS_MAX:]
     leading = window.leading_to(latest)
     steps = [
-        step for one, earlier in zip(latest, leading, strict=True) for step in _steps(one, earlier)
+        step
+        for one, earlier in zip(latest, leading, strict=True)
+        for step in [step_of(one, depth=0), *(step_of(other, depth=1) for other in earlier)]
     ]
     return TraceResult(
         op="before",
@@ -289,10 +290,6 @@ def _precursor_events(one: Memory, earlier: Sequence[Memory]) -> list[Precursors
         )
         for other in earlier
     ]
-
-
-def _steps(one: Memory, earlier: Sequence[Memory]) -> list[TraceStep]:
-    return [step_of(one, depth=0), *(step_of(other, depth=1) for other in earlier)]
 
 
 def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[str, ...]:

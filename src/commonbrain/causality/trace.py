@@ -289,7 +289,7 @@ _SEARCHED_KINDS: Final = kinds_where(lambda policy: policy.is_trace_target)
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class CausalTrace:
     """Traces for one caller.
 
     All methods raise `InvalidInputError` for an empty query or a malformed id, `NotFoundError` for

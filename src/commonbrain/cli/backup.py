@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, progress, progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import pluralize
@@ -28,7 +28,7 @@ class BackupOptions:
     is_dry_run: bool
 
 
-def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool) -> None:
+def run_backup(state: GlobalOptions, destination: Path, *, replace: bool, as_json: bool) -> None:
     """Write a backup and print its size, memories and digest."""
     with state.open() as brain, progress_bar("backing up", is_shown=not as_json) as move:
         done = brain.backup(destination, replace=replace, on_progress=move)
@@ -38,7 +38,7 @@ def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool)
         Console().print(Sanitized(_render_backup(done)))
 
 
-def run_restore(state: State, options: BackupOptions, *, as_json: bool) -> None:
+def run_restore(state: GlobalOptions, options: BackupOptions, *, as_json: bool) -> None:
     """Show what would be replaced, ask for confirmation, and replace it.
 
     Raises:
@@ -104,7 +104,7 @@ def _holdings_row(held: Holdings | None) -> tuple[str, str]:
     return f"{held.memories:,}", show_instant(held.newest_at) if held.newest_at else ""
 
 
-def run_export(state: State, target: Path, *, as_json: bool) -> None:
+def run_export(state: GlobalOptions, target: Path, *, as_json: bool) -> None:
     """Export everything to a file and print a summary; progress goes to stderr."""
     with state.open() as brain, progress(is_shown=not as_json) as shown:
         task = shown.add_task("exporting", total=1.0)

@@ -9,7 +9,7 @@ from typer import TyperException
 
 from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import FROM_STDIN
-from commonbrain.cli.context import SessionUse, State, in_session
+from commonbrain.cli.context import GlobalOptions, SessionUse, in_session
 from commonbrain.cli.groups import find_operation_command
 from commonbrain.cli.output import CallerTerminal, Output
 from commonbrain.client import Brain
@@ -30,7 +30,7 @@ _HELP: Final = frozenset({"--help", "-h"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CallersState(State):
+class _CallersState(GlobalOptions):
     """The options of the process that asked, with the store that this one has open."""
 
     services: Services

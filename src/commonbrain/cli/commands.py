@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations import Command, Operation
-from commonbrain.cli.context import State, open_brain_for
+from commonbrain.cli.context import GlobalOptions, open_brain_for
 from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
@@ -155,7 +155,7 @@ def build_command(
         file: Path | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        state: State = context.obj
+        state: GlobalOptions = context.obj
         preset = dict(subcommand.preset) if subcommand else {}
         if file is not None:
             request = _batch_request(operation, options, file=file, command=name)

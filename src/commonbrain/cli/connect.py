@@ -17,14 +17,14 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from commonbrain.cli.commands import client_scopes, clients, complete_from
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized
 from commonbrain.integrations import (
     KEY_VARIABLE,
-    Change,
-    Entry,
+    ConfigEdit,
     HookCommand,
     Remote,
+    ServerEntry,
     ServerTarget,
     apply,
     brain_command,
@@ -109,7 +109,7 @@ _command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 app.command("connect")(_command)
 
 
-def connect_client(state: State, connect_options: ConnectOptions) -> None:
+def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> None:
     """Ask for a key if needed, show the changes, and apply them.
 
     Raises:
@@ -157,7 +157,7 @@ def _mark_hooks(connect_options: ConnectOptions) -> None:
         runs.connected(connect_options.client)
 
 
-def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:
+def plan_changes(state: GlobalOptions, connect_options: ConnectOptions) -> list[ConfigEdit]:
     """Compute the changes to a client's files; the entry reaches the store or the given server.
 
     Raises:
@@ -184,7 +184,7 @@ def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:
         raise InvalidInputError("Only a server takes a key.", hint="Give its --url too.")
     command, *arguments = brain_command()
     options = _entry_options(state)
-    entry = Entry(command=command, args=(*arguments, *options, "mcp"))
+    entry = ServerEntry(command=command, args=(*arguments, *options, "mcp"))
     change = connect(
         connect_options.client, entry, scope=connect_options.scope, force=connect_options.force
     )
@@ -194,7 +194,7 @@ def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:
     return with_hooks(change, connect_options.client, scope=connect_options.scope, command=started)
 
 
-def _entry_options(state: State) -> list[str]:
+def _entry_options(state: GlobalOptions) -> list[str]:
     """Return the options of this call that become part of the entry."""
     options: list[str] = []
     if is_url(state.store):
@@ -209,7 +209,7 @@ def _entry_options(state: State) -> list[str]:
     return options
 
 
-def _remote(state: State, connect_options: ConnectOptions, *, url: str) -> ServerTarget:
+def _remote(state: GlobalOptions, connect_options: ConnectOptions, *, url: str) -> ServerTarget:
     """Describe how the client reaches a server: directly, or over the proxy, which reads a file."""
     # The environment is about this machine's own memory, and is not copied.
     configured = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}
@@ -279,11 +279,11 @@ def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     if is_dry_run:
         Console().print(Sanitized(Text(f"The key would go to {typed_key.path}.")))
         return
-    apply(Change(path=typed_key.path, before=read(typed_key.path), after=f"{typed_key.key}\n"))
+    apply(ConfigEdit(path=typed_key.path, before=read(typed_key.path), after=f"{typed_key.key}\n"))
     Console().print(Sanitized(Text(f"The key is in {typed_key.path}.")))
 
 
-def _print_remaining_keys(changes: Sequence[Change]) -> None:
+def _print_remaining_keys(changes: Sequence[ConfigEdit]) -> None:
     """Name the key files of removed entries that remain; others may use them too."""
     for path in sorted(_keys_folder().glob("*")):
         quoted_path = json.dumps(str(path), ensure_ascii=False)
@@ -305,7 +305,7 @@ def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
         console.print(Sanitized(Text("Over http others can read the key on its way: use https.")))
 
 
-def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
+def apply_change(client: str, change: ConfigEdit, *, is_dry_run: bool) -> None:
     """Print a change and apply it, unless this is a dry run."""
     console = Console()
     if not change.is_needed:

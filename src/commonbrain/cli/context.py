@@ -37,7 +37,7 @@ class SessionUse(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class GlobalOptions:
     """The options that every command shares."""
 
     store: str | None = None
@@ -131,7 +131,7 @@ def _current_folder_contact() -> ClientInfo:
 
 @contextmanager
 def open_brain_for(
-    state: State, operation: Operation[Any, Any], *, request: Request | None
+    state: GlobalOptions, operation: Operation[Any, Any], *, request: Request | None
 ) -> Generator[tuple[Brain, Call]]:
     """Open the store and record the call; `request` is None if a file contains several.
 

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.administration.embedding_spaces import Comparison, Figures
+from commonbrain.administration.embedding_spaces import ServingComparison, SpaceFigures
 from commonbrain.cli.commands import Json
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model.escaping import pluralize
@@ -33,7 +33,7 @@ Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain embedding
 @app.command("list")
 def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
     """List the embedding spaces of the store, which one serves, and the vectors each is missing."""
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     with state.open() as brain:
         spaces = brain.spaces()
     if as_json:
@@ -51,7 +51,7 @@ def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
 @app.command()
 def build(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
     """Add vectors of another embedder to the existing ones; a second run resumes."""
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     with state.open() as brain, progress_bar("embedding", is_shown=not as_json) as move:
         result = brain.spaces.build(space, on_progress=move)
     if as_json:
@@ -66,7 +66,7 @@ def build(context: typer.Context, space: Embedder = None, *, as_json: Json = Fal
 @app.command()
 def compare(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
     """Repeat past queries in the serving space and in another one; nothing is changed."""
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
         result = brain.spaces.compare(space, on_progress=move)
     if as_json:
@@ -90,7 +90,7 @@ def switch(
     as_json: Json = False,
 ) -> None:
     """Make another space serve, at once; the same command switches back."""
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     with state.open() as brain:
         result = brain.spaces.switch(space, dry_run=dry_run)
     if as_json:
@@ -120,7 +120,7 @@ def drop(
     as_json: Json = False,
 ) -> None:
     """Delete the vectors of a space that does not serve. This cannot be undone."""
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     with state.open() as brain, progress_bar("deleting", is_shown=not as_json) as move:
         result = brain.spaces.drop(space, compact=compact, on_progress=move)
     if as_json:
@@ -129,7 +129,7 @@ def drop(
         _print_line(f"Deleted {pluralize(result.vectors, 'vector', many='vectors')}.")
 
 
-def _render_comparison(result: Comparison) -> list[str]:
+def _render_comparison(result: ServingComparison) -> list[str]:
     lines = [
         f"{pluralize(result.questions, 'question', many='questions')}, {result.marked:,} with "
         f"marks; of the first ten, both give {result.overlap:.0%}."
@@ -142,7 +142,7 @@ def _render_comparison(result: Comparison) -> list[str]:
     return lines
 
 
-def _figures_row(one: Figures) -> tuple[str, str, str, str]:
+def _figures_row(one: SpaceFigures) -> tuple[str, str, str, str]:
     mrr = "no marks" if one.mrr is None else f"{one.mrr:.3f}"
     return one.space, mrr, f"{one.unanswered:.0%}", f"{one.median_ms:.1f} ms"
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations.job import render_job
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, print_error, progress
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
@@ -41,7 +41,7 @@ class ImportCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
+class _ImportSource:
     """What to import, and how."""
 
     format: str
@@ -51,7 +51,7 @@ class _Source:
     is_background: bool
 
 
-def run_import_command(state: State, command: ImportCommand, *, as_json: bool) -> None:
+def run_import_command(state: GlobalOptions, command: ImportCommand, *, as_json: bool) -> None:
     """Import a source, or list formats or sources.
 
     Raises:
@@ -76,8 +76,8 @@ def run_import_command(state: State, command: ImportCommand, *, as_json: bool) -
         _run_import(state, source, as_json=as_json)
 
 
-def _source(command: ImportCommand, format_: str, *, path: Path) -> _Source:
-    return _Source(
+def _source(command: ImportCommand, format_: str, *, path: Path) -> _ImportSource:
+    return _ImportSource(
         format=format_,
         path=path,
         project=command.project,
@@ -86,7 +86,7 @@ def _source(command: ImportCommand, format_: str, *, path: Path) -> _Source:
     )
 
 
-def _list_formats(state: State, *, as_json: bool) -> None:
+def _list_formats(state: GlobalOptions, *, as_json: bool) -> None:
     installed = InstalledImporters()
     purposes = {one.name: one.purpose for one in installed.values()}
     purposes[OWN_FORMAT] = "A file from brain export"
@@ -104,7 +104,7 @@ def _list_formats(state: State, *, as_json: bool) -> None:
 _INSTALL: Final = "pip install 'commonbrain[import]'"
 
 
-def _run_import(state: State, source: _Source, *, as_json: bool) -> None:
+def _run_import(state: GlobalOptions, source: _ImportSource, *, as_json: bool) -> None:
     """Import a source and print its report; progress goes to stderr."""
     if source.is_background:
         _enqueue_import(state, source, as_json=as_json)
@@ -118,7 +118,7 @@ def _run_import(state: State, source: _Source, *, as_json: bool) -> None:
         state.output.console().print(Sanitized(shown))
 
 
-def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
+def _run_find(state: GlobalOptions, command: ImportCommand, *, as_json: bool) -> None:
     """List the sources on this machine, and import those that the user chooses.
 
     Raises:
@@ -196,7 +196,7 @@ def _short_path(path: Path) -> str:
     return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
-def _import_with_progress(brain: Brain, source: _Source, *, is_shown: bool) -> ImportReport:
+def _import_with_progress(brain: Brain, source: _ImportSource, *, is_shown: bool) -> ImportReport:
     with progress(is_shown=is_shown) as shown:
         task = shown.add_task("importing", total=1.0)
 
@@ -208,7 +208,7 @@ def _import_with_progress(brain: Brain, source: _Source, *, is_shown: bool) -> I
 
 
 def _run(
-    brain: Brain, source: _Source, *, on_progress: Callable[[ImportReport], None]
+    brain: Brain, source: _ImportSource, *, on_progress: Callable[[ImportReport], None]
 ) -> ImportReport:
     """Merge an archive, or import a foreign format as new memories.
 
@@ -229,7 +229,7 @@ def _run(
     return brain.merge(source.path, dry_run=source.is_dry_run, on_progress=on_progress)
 
 
-def _enqueue_import(state: State, source: _Source, *, as_json: bool) -> None:
+def _enqueue_import(state: GlobalOptions, source: _ImportSource, *, as_json: bool) -> None:
     """Upload a source for the workers, and print the job that imports it.
 
     Raises:

@@ -12,14 +12,14 @@ import typer
 
 from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import Json, complete_from, formats
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.cli.output import STREAMS
 from commonbrain.extras import IMPORT_FORMATS
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.text.redaction import is_url
 
-_STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
+_STATE: Final = ContextVar("_STATE", default=GlobalOptions())  # noqa: B039 it is frozen
 """Typer's context, for a command that already has the maximum number of parameters."""
 
 app = typer.Typer(
@@ -64,7 +64,7 @@ def _before(
         ),
     ] = False,
 ) -> None:
-    context.obj = State(store=store, agent=agent, session=session, tenant=tenant)
+    context.obj = GlobalOptions(store=store, agent=agent, session=session, tenant=tenant)
     _STATE.set(context.obj)
 
 
@@ -89,7 +89,7 @@ def mcp(
     # The MCP library takes half a second to load, which no other command should pay.
     from commonbrain.mcp.server import serve_stdio  # noqa: PLC0415
 
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     open_brain = partial(state.open, server_name="mcp")
     serve_stdio(open_brain, agent=state.agent, profile=state.profile())
 
@@ -248,7 +248,7 @@ def hook(
     """Answer a client's hook event from stdin; it never fails. status: show the hooks in use."""
     from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     if is_url(state.store):
         # Every user of the machine can read a command line, and a URL may contain a password.
         os.environ["COMMONBRAIN_STORE"] = str(state.store)

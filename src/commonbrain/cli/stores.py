@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.cli.commands import Json
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.storage.interface import DistributeResult, StoreCopy, UpgradeResult
@@ -37,7 +37,7 @@ def upgrade(
     # The adapters take long to load; help and completion do without.
     from commonbrain.runtime.bootstrap import upgrade_store  # noqa: PLC0415
 
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     done = upgrade_store(state.store, role=grant)
     if as_json:
         typer.echo(TypeAdapter(UpgradeResult).dump_json(done).decode())
@@ -67,7 +67,7 @@ def distribute(
     """
     from commonbrain.runtime.bootstrap import distribute_store, preview_distribute  # noqa: PLC0415
 
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     done = preview_distribute(state.store) if dry_run else distribute_store(state.store)
     if as_json:
         typer.echo(TypeAdapter(DistributeResult).dump_json(done).decode())

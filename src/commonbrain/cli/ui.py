@@ -13,7 +13,7 @@ import typer
 import uvicorn
 
 from commonbrain.api.thread_limiter import ThreadLimiter
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.signals import stopped_by_signals
@@ -31,7 +31,7 @@ _DOWNLOAD_S = 5
 """Seconds that the end of the command waits for downloads."""
 
 
-def run_ui(state: State, *, port: int, opens_browser: bool) -> None:
+def run_ui(state: GlobalOptions, *, port: int, opens_browser: bool) -> None:
     """Serve the page on loopback until stopped, and open it in the browser.
 
     Raises:

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.api.operations.job import describe_result
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, progress, progress_bar
 from commonbrain.client import Brain
 from commonbrain.consolidation.maintenance import MaintenancePreview
@@ -66,7 +66,7 @@ class WorkerOptions:
         return self
 
 
-def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
+def run_worker(state: GlobalOptions, options: WorkerOptions, *, as_json: bool) -> None:
     """Run jobs until stopped, or once until none is due; return the last job."""
     options.checked()
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
@@ -188,7 +188,7 @@ def stopped_by_signals(stop: Event) -> Generator[None]:
             signal.signal(one, handler)
 
 
-def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
+def run_maintain(state: GlobalOptions, *, dry_run: bool, as_json: bool) -> None:
     """Run maintenance and print what was done, or would be done.
 
     Raises:
@@ -212,7 +212,7 @@ def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
         Console().print(Sanitized(Text(describe_result(MAINTAIN, done.result or {}))))
 
 
-def _run_maintenance(state: State, *, is_shown: bool) -> JobView:
+def _run_maintenance(state: GlobalOptions, *, is_shown: bool) -> JobView:
     with state.open() as brain, progress_bar("keeping", is_shown=is_shown) as move:
         queued = brain.jobs.run(MAINTAIN)
 

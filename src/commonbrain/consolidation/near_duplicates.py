@@ -164,11 +164,19 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
     with request.services.store.snapshot(tenant) as tx:
         near = _near(tx, request, memories=in_scope, queries=queries, at_least=at_least)
     known = {(one, other): cosine for one, other, cosine in reached["near"]} | near
-    often = [[one.id, one.superseded_count] for one in in_scope if _is_revised(one)]
+    often = [
+        *reached["revised"],
+        *(
+            [one.id, one.superseded_count]
+            for one in in_scope
+            if one.superseded_count >= _REVISED_MIN
+        ),
+    ]
+    often.sort(key=lambda revised: -revised[1])
     reached |= {
         "read": reached["read"] + len(in_scope),
         "near": [[*pair, cosine] for pair, cosine in list(known.items())[:NEAR_PAIRS_MAX]],
-        "revised": _most_revised([*reached["revised"], *often]),
+        "revised": often[:CONSOLIDATED_SHOWN_MAX],
     }
     with task.step() as tx:
         if len(page) < EMBED_BATCH:
@@ -203,14 +211,6 @@ def _near(
         for link in tx.links.touching(ends, types=DISTINCT_LINKS)
     }
     return {pair: cosine for pair, cosine in pairs.items() if pair not in apart}
-
-
-def _is_revised(one: Memory) -> bool:
-    return one.superseded_count >= _REVISED_MIN
-
-
-def _most_revised(revised: list[list[int]]) -> list[list[int]]:
-    return sorted(revised, key=lambda one: -one[1])[:CONSOLIDATED_SHOWN_MAX]
 
 
 def _report(reached: Mapping[str, Any]) -> dict[str, object]:

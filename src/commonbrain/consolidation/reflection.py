@@ -38,7 +38,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
-from commonbrain.model.revision import Action, Change
+from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.recall import Recall
 from commonbrain.security.guard import note_shown
@@ -47,7 +47,7 @@ from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.reports import read_content
-from commonbrain.text.summaries import Reflection, Spent, digest
+from commonbrain.text.summaries import Reflection, TokenCost, digest
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _load_corrections(
     return corrections, {head.id: head for head in heads.values()}
 
 
-def _read(change: Change) -> Iterator[Correction]:
+def _read(change: Revision) -> Iterator[Correction]:
     """Parse a change as a correction, if it is one; a vote has no text.
 
     Untrusted annotations do not count, or three strangers could make a rule.
@@ -409,7 +409,7 @@ class TokenBudget:
     """The tokens of a language model that one run has spent and may spend."""
 
     tokens_max: int
-    spent: Spent = field(default_factory=Spent)
+    spent: TokenCost = field(default_factory=TokenCost)
     fallbacks: int = 0
     """Episodes summarized by rule because the model was unavailable or out of budget."""
     down: int = 0

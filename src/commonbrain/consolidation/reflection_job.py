@@ -29,7 +29,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import JobFilter, QueryScope
 from commonbrain.storage.job_queue import REFLECT, JobContext, key_of
-from commonbrain.text.summaries import Spent
+from commonbrain.text.summaries import TokenCost
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -104,7 +104,7 @@ def _store_clusters(
     """Store an episode for each group of a page, each in its own step."""
     budget = TokenBudget(
         tokens_max=task.services.reflector_tokens,
-        spent=Spent(**{name: _count(task, name) for name in _SPENT}),
+        spent=TokenCost(**{name: _count(task, name) for name in _SPENT}),
         fallbacks=_count(task, "fallbacks"),
     )
     for cluster in page.clusters:

@@ -288,7 +288,7 @@ def _rules_and_tasks(
     earlier = _earlier(unit, list(known.values()))
 
     def listed(ranked: RankedRule, convert: Callable[[Memory], BriefingEntry]) -> _Entries:
-        memories = list(_of(unit, ranked, known=known))
+        memories = [known[id_] for id_ in ranked.ids if id_ in known and _holds(unit, known[id_])]
         if ranked is not blockers:
             memories.sort(key=lambda one: one.id in earlier)
         return _listed(ranked, [_noted(convert(one), earlier.get(one.id)) for one in memories])
@@ -390,10 +390,6 @@ def _context(unit: UnitOfWork, task: str) -> WorkingContext | None:
             unit, [one for one in named if _holds(unit, one)][: _section_limit(unit, "skills")]
         ),
     )
-
-
-def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) -> Iterable[Memory]:
-    return (known[id_] for id_ in ranked.ids if id_ in known and _holds(unit, known[id_]))
 
 
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:

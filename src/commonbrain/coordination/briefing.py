@@ -425,7 +425,10 @@ class _Packer:
             session=given.session,
             project=clip_text(given.project, _NAME_TOKENS_MAX) if given.project else None,
             truncated=tuple(self._cuts()),
-            degraded=_fitting(given.degraded, _DEGRADED_TOKENS_MAX),
+            degraded=tuple(
+                clip_text(one, _DEGRADED_TOKENS_MAX // len(given.degraded))
+                for one in given.degraded
+            ),
             loaded=f"BLOCKERS loaded: {blockers}, TASKS loaded: {tasks}",
             tokens=self.limits.tokens,
         )
@@ -584,8 +587,3 @@ def _name_of(one: BriefingEntry | PinnedNote | SiblingSession) -> str:
             return one.key
         case SiblingSession():
             return one.session
-
-
-def _fitting(lines: Sequence[str], tokens: int) -> tuple[str, ...]:
-    """Share tokens among lines, clipping each to its share."""
-    return tuple(clip_text(line, tokens // len(lines)) for line in lines)

@@ -285,7 +285,7 @@ OLLAMA_MODELS: Final[Mapping[str, Model]] = {
 FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _OllamaReply(BaseModel):
+class _OllamaEmbedReply(BaseModel):
     """The parsed reply; errors do not repeat it, because text can be recovered from vectors."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
@@ -294,7 +294,7 @@ class _OllamaReply(BaseModel):
 
 
 def _ollama_read(reply: bytes) -> list[list[float]]:
-    return _OllamaReply.model_validate_json(reply).embeddings
+    return _OllamaEmbedReply.model_validate_json(reply).embeddings
 
 
 OLLAMA: Final = ApiFamily(

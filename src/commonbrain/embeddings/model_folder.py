@@ -67,7 +67,7 @@ class _Dense(_Parsed):
     bias: bool = True
 
 
-class _Sentence(_Parsed):
+class _SentenceTransformersConfig(_Parsed):
     prompts: dict[str, str | None] = {}
 
 
@@ -250,7 +250,7 @@ def read_encoder_folder(path: Path) -> EncoderFolder:
                     hint="Supported are Transformer, Pooling, Dense and Normalize.",
                 )
     pooling = _read(pooling_file, _Pooling)
-    sentence = _read(folder / "config_sentence_transformers.json", _Sentence)
+    sentence = _read(folder / "config_sentence_transformers.json", _SentenceTransformersConfig)
     prompts = sentence.prompts if sentence else {}
     transformer = _read(folder / "sentence_bert_config.json", _Transformer)
     return EncoderFolder(

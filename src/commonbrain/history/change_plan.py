@@ -21,7 +21,7 @@ from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Draft, Mem
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, difference
 from commonbrain.model.support import Review
-from commonbrain.model.tasks import Ack, ack_image
+from commonbrain.model.tasks import TaskDecision, ack_image
 from commonbrain.model.timestamps import show_instant
 from commonbrain.security.authority import Proposal, intrinsic_trust, proposal_of
 from commonbrain.storage.change_log import (
@@ -57,8 +57,8 @@ class PutAck:
     """Store an acknowledgement, replacing the known one."""
 
     memory: Memory
-    known: Ack | None
-    ack: Ack
+    known: TaskDecision | None
+    ack: TaskDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

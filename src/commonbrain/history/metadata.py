@@ -28,13 +28,13 @@ from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskSt
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
 from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.revision import Action, Change
+from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, check_may_write
 from commonbrain.model.tasks import (
     OPEN_STATUSES,
     WITHDRAW,
-    Ack,
     Decision,
+    TaskDecision,
     check_decision,
     must_be_acknowledged,
 )
@@ -186,7 +186,7 @@ def rate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     return ChangePlan(steps=amend_steps(memory, replace(memory, rating=rating)))
 
 
-def vote_of(agent: str, changes: Iterable[Change]) -> int:
+def vote_of(agent: str, changes: Iterable[Revision]) -> int:
     """Return the vote of an agent that counts in a rating: 1, -1, or 0 if it has none.
 
     `changes` are those of the memory, oldest first. An undo takes back the latest votes.
@@ -278,7 +278,7 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
     until = proposal.arguments["until"]
     if proposal.arguments["decision"] == WITHDRAW:
         return _withdraw(unit, memory)
-    ack = Ack(
+    ack = TaskDecision(
         memory_id=memory.id,
         agent=unit.caller.agent,
         session=unit.caller.session or "",

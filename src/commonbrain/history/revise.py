@@ -133,7 +133,8 @@ def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     _check_pending_acks(unit, [memory], proposal=proposal)
     plan = _PLANNERS[proposal.op](unit, memory, proposal=proposal)
     # A change of one memory can affect another, or lead into another project.
-    _check_pending_acks(unit, [*_amended(plan), *_outcomes(plan)], proposal=proposal)
+    outcomes = [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
+    _check_pending_acks(unit, [*_amended(plan), *outcomes], proposal=proposal)
     if not is_unrestricted and not _is_permitted(unit, plan):
         held = propose(unit, proposal, target=memory)
         return ReviseResult(
@@ -220,11 +221,6 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan) -> bool:
 def _amended(plan: ChangePlan) -> list[Memory]:
     """Return the memories that a plan needs authority over."""
     return [step.before if isinstance(step, UpdateMemory) else step.memory for step in plan.steps]
-
-
-def _outcomes(plan: ChangePlan) -> list[Memory]:
-    """Return the memories that a plan changes, as they will be."""
-    return [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
 
 
 def _apply_plan(

@@ -31,10 +31,10 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
 from commonbrain.model.links import Link, LinkType, link_of
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, is_erased
-from commonbrain.model.revision import Action, Change, own_state
+from commonbrain.model.revision import Action, Revision, own_state
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import Review
-from commonbrain.model.tasks import Ack, ack_of
+from commonbrain.model.tasks import TaskDecision, ack_of
 from commonbrain.model.timestamps import show_instant
 from commonbrain.security.authority import check_may_bind_all
 from commonbrain.services import Services
@@ -66,7 +66,9 @@ class _StateBeforeUndo:
     """Annotations and links as they are once later changes are reverted."""
 
     links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
-    acks: dict[_Whose, Ack | None] = field(default_factory=dict[_Whose, "Ack | None"])
+    acks: dict[_Whose, TaskDecision | None] = field(
+        default_factory=dict[_Whose, "TaskDecision | None"]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +77,15 @@ class Reversal:
 
     before: Memory
     after: Memory
-    related: tuple[Change, ...] = ()
+    related: tuple[Revision, ...] = ()
     """Links and annotations to revert, newest first."""
     skip_reason: str | None = None
-    candidates: tuple[Change, ...] = ()
+    candidates: tuple[Revision, ...] = ()
     """Changes of links, annotations and acknowledgements.
 
     `with_links` decides which are reverted.
     """
-    others: tuple[Change, ...] = ()
+    others: tuple[Revision, ...] = ()
     """Changes that stay, oldest first."""
 
     @property
@@ -123,7 +125,7 @@ def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, l
 
 
 def plan_reversal(
-    unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Change], resting: Sequence[BuiltOn]
+    unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Revision], resting: Sequence[BuiltOn]
 ) -> Reversal:
     """Plan to revert changes of a memory, newest first, unless something depends on them."""
     nothing = Reversal(before=memory, after=memory)
@@ -157,7 +159,7 @@ def plan_reversal(
     )
 
 
-def _as_own(change: Change, changes: Sequence[Change]) -> Change:
+def _as_own(change: Revision, changes: Sequence[Revision]) -> Revision:
     """Return a change as if propagation had not archived the memory before it."""
     if change.before.get("state") != State.ARCHIVED:
         return change
@@ -165,15 +167,15 @@ def _as_own(change: Change, changes: Sequence[Change]) -> Change:
     return replace(change, before={**change.before, "state": state})
 
 
-def _is_related(change: Change) -> bool:
+def _is_related(change: Revision) -> bool:
     return bool(RELATED_IMAGES & {*change.before, *change.after})
 
 
 def _reverse_fields(
     memory: Memory,
-    changes: Sequence[Change],
+    changes: Sequence[Revision],
     *,
-    others: Sequence[Change],
+    others: Sequence[Revision],
     resting: Sequence[BuiltOn],
 ) -> tuple[Memory, str | None]:
     """Revert the fields of the memory itself."""
@@ -197,7 +199,7 @@ def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal
     A link can be changed through both of its ends: superseding a memory carries its links over to
     the successor, and a call on another memory may strengthen them afterwards.
     """
-    taken: defaultdict[int, list[Change]] = defaultdict(list)
+    taken: defaultdict[int, list[Revision]] = defaultdict(list)
     skipped: dict[int, str] = {}
     seen = _StateBeforeUndo()
     both = ((change, one) for one in reversals for change in one.candidates)
@@ -224,7 +226,7 @@ def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
 
 
 def _undo_create(
-    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[BuiltOn]
+    memory: Memory, born: Revision, *, others: Sequence[Revision], resting: Sequence[BuiltOn]
 ) -> tuple[Memory, str | None] | None:
     """Forget a new memory unless others depend on it; None if it is gone already."""
     if memory.state is State.FORGOTTEN:
@@ -242,14 +244,14 @@ def _agrees(memory: Memory, image: Mapping[str, object]) -> bool:
     return all(getattr(memory, name) == value for name, value in image.items())
 
 
-def _who_changed(change: Change, others: Sequence[Change]) -> str:
+def _who_changed(change: Revision, others: Sequence[Revision]) -> str:
     """Return who last changed the same thing."""
     later = [one for one in others if one.id > change.id and set(one.after) & set(change.after)]
     who = f"{later[-1].agent} has changed it since ({later[-1].action})" if later else "It changed"
     return f"{who}; {change.action} is not undone."
 
 
-def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) -> bool | None:
+def _still_applies(unit: UnitOfWork, change: Revision, *, seen: _StateBeforeUndo) -> bool | None:
     """Return whether related data is as the change left it; None if it is as before the change.
 
     `seen` holds the state after later changes are reverted.
@@ -277,7 +279,7 @@ def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) 
     return None if _is_same(links[ends], was) else False
 
 
-def settled_by(tx: Transaction, change: Change) -> list[Review]:
+def settled_by(tx: Transaction, change: Revision) -> list[Review]:
     """Return the reviews that a change resolved, if they are still as it left them."""
     settled = settled_of(change.after["review"], change.memory_id)
     there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
@@ -286,7 +288,7 @@ def settled_by(tx: Transaction, change: Change) -> list[Review]:
 
 
 def _ack_applies(
-    unit: UnitOfWork, change: Change, *, acks: dict[_Whose, Ack | None]
+    unit: UnitOfWork, change: Revision, *, acks: dict[_Whose, TaskDecision | None]
 ) -> bool | None:
     """Return whether an acknowledgement is as the change left it; None if it is as before."""
     was, is_ = (
@@ -302,7 +304,7 @@ def _ack_applies(
     return None if acks[whose] == was else False
 
 
-def _annotation_applies(unit: UnitOfWork, change: Change) -> bool | None:
+def _annotation_applies(unit: UnitOfWork, change: Revision) -> bool | None:
     """Return whether an annotation that the change added or removed is still so."""
     image = cast("Mapping[str, Any]", {**change.before, **change.after}["annotation"])
     there = unit.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
@@ -444,7 +446,7 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
             code="limit_exceeded",
             hint="Undo the latest hours first, with a later since.",
         )
-    by_memory: defaultdict[int, list[Change]] = defaultdict(list)
+    by_memory: defaultdict[int, list[Revision]] = defaultdict(list)
     for change in changes:
         by_memory[change.memory_id].append(change)
     memories = unit.tx.memories.get(list(by_memory))
@@ -514,7 +516,7 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
 
 
 def _restore_related(
-    unit: UnitOfWork, change: Change
+    unit: UnitOfWork, change: Revision
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Restore annotations and links of a memory; return what was added and removed."""
     old, new = _image(change.before), _image(change.after)

@@ -27,7 +27,7 @@ from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Trust
-from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_tool
+from commonbrain.observability.hook_events import HOOK_TRANSPORT, ShownCounts, hook_tool
 from commonbrain.observability.hook_runs import BY_WORDS, HookRuns
 from commonbrain.observability.tool_events import OK, ToolEvent
 from commonbrain.retrieval.plan import NO_OVERRIDES, RecallOptions, RetrievalOverrides
@@ -214,7 +214,7 @@ def perform(brain: Brain, request: HookRequest) -> str | None:
                 transport=HOOK_TRANSPORT,
                 duration_ms=round(services.clock.elapsed_ms() - since_ms, 3),
                 outcome=outcome,
-                args=Shown.of(text or "").args,
+                args=ShownCounts.of(text or "").args,
             )
         )
     return text

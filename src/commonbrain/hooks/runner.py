@@ -119,7 +119,7 @@ class HookCall:
 
 
 @dataclass(slots=True)
-class HookRun:
+class HookOutput:
     """What a hook has shown so far; what is late is dropped."""
 
     answer: str = ""
@@ -140,7 +140,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     if list(arguments[:1]) == ["status"]:
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 the output of the command
         _leave()
-    running = HookRun()
+    running = HookOutput()
     call = _read(arguments)
     hook = HOOKS.get((call.client, call.event))
     if hook is None:
@@ -155,7 +155,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     _leave()
 
 
-def run_until(running: HookRun, answer: Callable[[], None], *, until: float) -> None:
+def run_until(running: HookOutput, answer: Callable[[], None], *, until: float) -> None:
     """Run a hook in a thread and wait for it until its deadline.
 
     What it recorded by then is its result, even if it still closes the store.
@@ -237,7 +237,7 @@ def _read(arguments: Sequence[str]) -> HookCall:
     return HookCall(**vars(given))
 
 
-def _attempt(running: HookRun, answer: Callable[[], None]) -> None:
+def _attempt(running: HookOutput, answer: Callable[[], None]) -> None:
     """Run a hook and record its error."""
     try:
         answer()
@@ -248,7 +248,7 @@ def _attempt(running: HookRun, answer: Callable[[], None]) -> None:
         running.complaint = f"An internal error occurred: {type(error).__name__}."
 
 
-def _answer(running: HookRun, hook: Hook, *, call: HookCall, until: float) -> None:
+def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) -> None:
     """Record the output of a hook as soon as it is known."""
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
@@ -299,7 +299,7 @@ def _shares(environment: Mapping[str, str]) -> bool:
     return not (is_off or environment.get("COMMONBRAIN_SECRETS_DIR"))
 
 
-def _start(running: HookRun) -> None:
+def _start(running: HookOutput) -> None:
     """Start the process for later hooks, once; without it they are slower, and nothing else."""
     start, running.start = running.start, None
     if start is not None:
@@ -341,7 +341,7 @@ def _ask_server(
     return ask(path, request, timeout_s=remaining_s)
 
 
-def _write_result(running: HookRun) -> None:
+def _write_result(running: HookOutput) -> None:
     with suppress(OSError, ValueError):
         if running.answer:
             sys.stdout.write(running.answer + "\n")

@@ -13,8 +13,8 @@ from commonbrain.model import limits
 from commonbrain.model.kinds import (
     KINDS,
     DuplicatePolicy,
+    DuplicateScope,
     EventDetail,
-    Identity,
     Kind,
     kinds_where,
 )
@@ -143,9 +143,9 @@ def find_exact(
     """
     kind, source = prepared.admitted.kind, None
     identity = KINDS[kind].identity
-    if identity is not Identity.TEXT:
+    if identity is not DuplicateScope.TEXT:
         source = prepared.draft.source_ref
-        if source is None and identity is Identity.NAMED_SOURCE:
+        if source is None and identity is DuplicateScope.NAMED_SOURCE:
             return None
     same = tx.memories.by_hash(kind, prepared.semantic_hash, source_ref=source)
     candidates = [one for one in same if not one.is_over(query_scope.now)]

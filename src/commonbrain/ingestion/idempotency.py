@@ -15,7 +15,7 @@ from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_RETENTION_S
-from commonbrain.storage.interface import QueryScope, Reply
+from commonbrain.storage.interface import QueryScope, StoredReply
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -80,7 +80,7 @@ def save_reply(
     tx.records.drop_replies(before=query_scope.now - timedelta(seconds=REPLY_RETENTION_S))
     named = [id_ for one in reply.items for id_ in _named(one)]
     tx.records.save_reply(
-        Reply(
+        StoredReply(
             agent=query_scope.caller.agent,
             key=idempotency.key,
             digest=idempotency.digest,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from commonbrain.ingestion.deduplication import find_exact
 from commonbrain.ingestion.result import ItemResult, ItemStatus, exists, rejected
 from commonbrain.ingestion.validation import Rejection
-from commonbrain.model.kinds import KINDS, Identity
+from commonbrain.model.kinds import KINDS, DuplicateScope
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.text.normalisation import is_same_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-class _Place(NamedTuple):
+class _DuplicateFields(NamedTuple):
     """What else of two drafts with one hash decides whether they are one memory."""
 
     text: str
@@ -34,16 +34,16 @@ class _Place(NamedTuple):
 class PreviewedDrafts:
     """Drafts that would be stored, so that a later draft with the same text counts as known."""
 
-    places: dict[tuple[str, str | None], tuple[_Place, ...]] = field(
-        default_factory=dict[tuple[str, "str | None"], tuple[_Place, ...]]
+    places: dict[tuple[str, str | None], tuple[_DuplicateFields, ...]] = field(
+        default_factory=dict[tuple[str, "str | None"], tuple[_DuplicateFields, ...]]
     )
     """By the hash of the text, and the source where texts alone need not mean the same."""
 
     def has(self, prepared: PreparedDraft, *, now: datetime) -> bool:
         """Return whether an earlier draft is the same memory; otherwise note this one."""
         kind, draft = KINDS[prepared.admitted.kind], prepared.draft
-        source = None if kind.identity is Identity.TEXT else draft.source_ref
-        if source is None and kind.identity is Identity.NAMED_SOURCE:
+        source = None if kind.identity is DuplicateScope.TEXT else draft.source_ref
+        if source is None and kind.identity is DuplicateScope.NAMED_SOURCE:
             return False
         is_over = draft.expires_at is not None and draft.expires_at <= now
         if is_over:
@@ -51,7 +51,9 @@ class PreviewedDrafts:
             source = draft.source_ref
         key = (prepared.semantic_hash, source)
         at = draft.occurred_at if kind.is_distinct_by_time else None
-        place = _Place(prepared.text, prepared.scope, prepared.project, instant(at) if at else None)
+        place = _DuplicateFields(
+            prepared.text, prepared.scope, prepared.project, instant(at) if at else None
+        )
         known = self.places.get(key, ())
         if any(_is_same(one, place) for one in known):
             return True
@@ -59,7 +61,7 @@ class PreviewedDrafts:
         return False
 
 
-def _is_same(known: _Place, new: _Place) -> bool:
+def _is_same(known: _DuplicateFields, new: _DuplicateFields) -> bool:
     is_shared = known.scope is not Scope.PRIVATE or new.scope is Scope.PRIVATE
     is_then = new.occurred_at in {None, known.occurred_at}
     is_there = known.project in {None, new.project}

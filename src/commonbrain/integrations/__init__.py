@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from commonbrain.integrations.codex import Codex
+from commonbrain.integrations.codex import CodexConfig
 from commonbrain.integrations.entry import (
     KEY_VARIABLE,
     Client,
-    Entry,
     Remote,
+    ServerEntry,
     ServerTarget,
     brain_command,
     proxy_entry,
@@ -32,11 +32,11 @@ __all__ = [
     "CLIENTS",
     "HOOKS_FILES",
     "KEY_VARIABLE",
-    "Change",
     "Client",
-    "Entry",
+    "ConfigEdit",
     "HookCommand",
     "Remote",
+    "ServerEntry",
     "ServerTarget",
     "apply",
     "brain_command",
@@ -55,7 +55,7 @@ _PRIVATE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ConfigEdit:
     """A file's text before and after; None before means that there is no file."""
 
     path: Path
@@ -98,7 +98,7 @@ def read(path: Path) -> str | None:
         raise UnavailableError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def diff(change: Change) -> str:
+def diff(change: ConfigEdit) -> str:
     """Render a change as a unified diff; empty if there is none."""
     name = str(change.path)
     lines = difflib.unified_diff(
@@ -111,7 +111,7 @@ def diff(change: Change) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def apply(change: Change) -> None:
+def apply(change: ConfigEdit) -> None:
     """Back up the file to `.bak`, then replace it with the new text in one step.
 
     Raises:
@@ -154,13 +154,13 @@ def _replace_file(target: Path, text: str, *, mode: int) -> None:
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
-    client.name: client for client in (CLAUDE_CODE, Codex(), CURSOR, GEMINI, OPENCODE, VSCODE)
+    client.name: client for client in (CLAUDE_CODE, CodexConfig(), CURSOR, GEMINI, OPENCODE, VSCODE)
 }
 
 
 def connect(
     client: str, entry: ServerTarget, *, scope: str = "user", force: bool = False
-) -> Change:
+) -> ConfigEdit:
     """Compute the change that adds this memory to a client; no change if it is there already.
 
     Args:
@@ -178,12 +178,12 @@ def connect(
     """
     selected, path = _file_of(client, scope)
     before = read(path)
-    return Change(
+    return ConfigEdit(
         path=path, before=before, after=selected.add(before, entry, path=path, force=force)
     )
 
 
-def disconnect(client: str, *, scope: str = "user") -> Change:
+def disconnect(client: str, *, scope: str = "user") -> ConfigEdit:
     """Compute the change that removes this memory from a client; no change if it has no such entry.
 
     Raises:
@@ -195,10 +195,12 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
     selected, path = _file_of(client, scope)
     before = read(path)
     after = None if before is None else selected.remove(before, path=path)
-    return Change(path=path, before=before, after=after)
+    return ConfigEdit(path=path, before=before, after=after)
 
 
-def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand) -> list[Change]:
+def with_hooks(
+    change: ConfigEdit, client: str, *, scope: str, command: HookCommand
+) -> list[ConfigEdit]:
     """Add our hooks to the change that connects a client.
 
     Raises:
@@ -216,7 +218,7 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
     return _change_both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
 
 
-def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
+def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[ConfigEdit]:
     """Remove our hooks, if there are any, in the change that disconnects a client.
 
     Raises:
@@ -231,18 +233,18 @@ def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
 
 
 def _change_both(
-    change: Change,
+    change: ConfigEdit,
     file: HooksFile,
     *,
     scope: str,
     alter: Callable[[str | None, Path], str | None],
-) -> list[Change]:
+) -> list[ConfigEdit]:
     """Return the changes to both files, or a single one if both are the same file."""
     path = file.files[scope]()
     if path == change.path:
         return [replace(change, after=alter(change.after, path))]
     before = read(path)
-    return [change, Change(path=path, before=before, after=alter(before, path))]
+    return [change, ConfigEdit(path=path, before=before, after=alter(before, path))]
 
 
 def _file_of(client: str, scope: str) -> tuple[Client, Path]:

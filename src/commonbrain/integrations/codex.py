@@ -37,7 +37,7 @@ Toml = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Codex:
+class CodexConfig:
     """Changes the TOML file of Codex in place."""
 
     name: str = "codex"

@@ -25,7 +25,7 @@ _Origin: TypeAlias = tuple[str, str | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ServerEntry:
     """The command with which a client starts the server; `env` contains settings, no secrets."""
 
     command: str
@@ -47,7 +47,7 @@ class Remote:
         return {"headers": {"Authorization": f"Bearer {reference}"}} if self.variable else {}
 
 
-ServerTarget: TypeAlias = Entry | Remote
+ServerTarget: TypeAlias = ServerEntry | Remote
 """A command that starts a server, or a running server."""
 
 
@@ -207,11 +207,11 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
     return (python, "-m", "commonbrain")
 
 
-def proxy_entry(url: str, *, key_file: Path | None = None) -> Entry:
+def proxy_entry(url: str, *, key_file: Path | None = None) -> ServerEntry:
     """Make the entry that starts a proxy to a server; the proxy reads the credential itself."""
     command, *arguments = brain_command()
     key_arguments = ("--key-file", str(key_file)) if key_file else ()
-    return Entry(command=command, args=(*arguments, "mcp", "--url", url, *key_arguments))
+    return ServerEntry(command=command, args=(*arguments, "mcp", "--url", url, *key_arguments))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -11,8 +11,8 @@ from platformdirs import user_config_path
 
 from commonbrain.integrations.entry import (
     SERVER,
-    Entry,
     Remote,
+    ServerEntry,
     ServerTarget,
     invalid_file_error,
     merge_entry,
@@ -108,7 +108,7 @@ def object_member(settings: JsonObject, name: str, *, path: Path) -> JsonObject:
     return settings.object_at(member)
 
 
-def command_and_args(entry: Entry) -> Mapping[str, object]:
+def command_and_args(entry: ServerEntry) -> Mapping[str, object]:
     """Format an entry as most clients do, with `env` only if it is not empty."""
     shown: dict[str, object] = {"command": entry.command, "args": list(entry.args)}
     return {**shown, "env": dict(entry.env)} if entry.env else shown

@@ -28,7 +28,7 @@ def strip_comments(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class JsonMember:
     """One member of an object: its key, its value and their positions in the text."""
 
     key: str
@@ -47,17 +47,17 @@ class JsonObject:
     """The text as JSON, with the same length and positions."""
     start: int
     end: int
-    members: tuple[Member, ...]
+    members: tuple[JsonMember, ...]
 
-    def find(self, key: str) -> Member | None:
+    def find(self, key: str) -> JsonMember | None:
         """Find a member; the last of several, as JSON parsers do."""
         return next((one for one in reversed(self.members) if one.key == key), None)
 
-    def object_at(self, member: Member) -> "JsonObject":
+    def object_at(self, member: JsonMember) -> "JsonObject":
         """Return a member's value, which must be an object."""
         return read_object(self.text, member.value_start)
 
-    def with_value(self, member: Member, value: object) -> str:
+    def with_value(self, member: JsonMember, value: object) -> str:
         """Return the text with another value for a member."""
         shown = _dump_value(self.text, value, indent=_indent(self.text, member.start))
         return self.text[: member.value_start] + shown + self.text[member.end :]
@@ -79,7 +79,7 @@ class JsonObject:
         last = "" if comma is None else ","
         return self.text[:at] + between + whitespace + shown + last + self.text[place:]
 
-    def without(self, member: Member) -> str:
+    def without(self, member: JsonMember) -> str:
         """Return the text without a member and its comma."""
         at = self.members.index(member)
         if len(self.members) == 1:
@@ -104,7 +104,7 @@ class JsonObject:
         comments = self.text[self.start + 1 : self.end - 1].rstrip()
         return f"{self.text[: self.start]}{{{comments}{inside}}}{self.text[self.end :]}"
 
-    def _without_member(self, member: Member) -> str:
+    def _without_member(self, member: JsonMember) -> str:
         """Remove the member and one comma, the following one if there is one."""
         comma = self._comma(member.end)
         at = self.members.index(member)
@@ -138,14 +138,14 @@ def read_object(text: str, at: int = 0) -> JsonObject:
     start = _skip_space(json_text, at)
     if json_text[start : start + 1] != "{":
         raise ValueError("Not an object.")
-    members: list[Member] = []
+    members: list[JsonMember] = []
     position = _skip_space(json_text, start + 1)
     while json_text[position] != "}":
         key, key_end = _value(json_text, position)
         value_start = _skip_space(json_text, _skip_space(json_text, key_end) + 1)
         value, end = _value(json_text, value_start)
         members.append(
-            Member(key=str(key), value=value, start=position, value_start=value_start, end=end)
+            JsonMember(key=str(key), value=value, start=position, value_start=value_start, end=end)
         )
         after = _skip_space(json_text, end)
         position = _skip_space(json_text, after + 1) if json_text[after] == "," else after

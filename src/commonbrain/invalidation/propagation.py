@@ -18,7 +18,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.links import DISAGREEMENTS, Link
 from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.revision import SYSTEM_AGENT, Action, Change
+from commonbrain.model.revision import SYSTEM_AGENT, Action, Revision
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import (
     InvalidationReason,
@@ -202,7 +202,7 @@ def _set_state(
     if not ids:
         return
     first, caller = ids[0], change_context.caller
-    change = Change(
+    change = Revision(
         memory_id=first,
         action=Action.CASCADE,
         agent=caller.agent,
@@ -292,7 +292,9 @@ def _reconcile(
         tx.reviews.touch(ends, at=change_context.at)
         causes = tx.reviews.listed()
         still = {
-            id_ for id_, those in tx.reviews.of(done.affected).items() if any(map(_is_open, those))
+            id_
+            for id_, those in tx.reviews.of(done.affected).items()
+            if any(one.is_open for one in those)
         }
         done = replace(done, affected=tuple(id_ for id_ in done.affected if id_ in still))
     return done
@@ -380,7 +382,7 @@ def mark_erased(tx: Transaction, id_: int, *, change_context: ChangeContext) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _ChangedReviews:
     moved: Sequence[int] = ()
     """Ids whose reviews by this cause were added, removed or changed."""
     fresh: Sequence[int] = ()
@@ -394,13 +396,13 @@ def _reconcile_cause(
     fall: InvalidationReason | None,
     change_context: ChangeContext,
     capacity: int,
-) -> _Done:
+) -> _ChangedReviews:
     """Update the reviews by one cause, adding at most a number of new ones."""
     known = {one.memory_id: one for one in tx.reviews.by(cause.id) if not one.is_of_itself}
     match fall:
         case InvalidationReason.ERASED:
             # Its links are erased, so only earlier marks are known.
-            return _Done()
+            return _ChangedReviews()
         case None:
             tx.reviews.drop(list(known.values()))
             _record_settled(
@@ -408,7 +410,7 @@ def _reconcile_cause(
                 [one for one in known.values() if not one.is_open],
                 change_context=change_context,
             )
-            return _Done(moved=list(known))
+            return _ChangedReviews(moved=list(known))
         case _:
             return _Cause(tx, cause, fall, change_context.at).propagate(known, capacity=capacity)
 
@@ -440,7 +442,7 @@ class _Cause:
         """Its id."""
         return self.one.id
 
-    def propagate(self, known: Mapping[int, Review], *, capacity: int) -> _Done:
+    def propagate(self, known: Mapping[int, Review], *, capacity: int) -> _ChangedReviews:
         """Traverse all dependents, stopping at confirmed ones."""
         cut_off_ids = self._cut_off(known)
         stops = [one.memory_id for one in known.values() if not one.is_open]
@@ -464,7 +466,7 @@ class _Cause:
         self.tx.reviews.drop(removed)
         fresh = [one.memory_id for one in moved if one.memory_id not in known]
         both = [one.memory_id for one in (*moved, *removed)]
-        return _Done(moved=both, fresh=fresh, is_cut=walk.is_cut)
+        return _ChangedReviews(moved=both, fresh=fresh, is_cut=walk.is_cut)
 
     def _review(self, one: ReachedMemory, known: Review | None, *, at: datetime) -> Review:
         if known is not None:
@@ -502,10 +504,6 @@ class _Cause:
             depth_max=depth_max,
             stops=stops,
         )
-
-
-def _is_open(one: Review) -> bool:
-    return one.is_open
 
 
 def _next_check(one: SupportStatus, change_context: ChangeContext) -> datetime | None:
@@ -571,9 +569,9 @@ def invalidated_at(
     return at or now
 
 
-def _forgettings(tx: Transaction, forgotten: Sequence[int]) -> list[Change]:
+def _forgettings(tx: Transaction, forgotten: Sequence[int]) -> list[Revision]:
     """Return how each was forgotten; if an undo reverted a restore, how it was at first."""
-    last: dict[int, Change] = {}
+    last: dict[int, Revision] = {}
     for change in tx.changes.of(forgotten):
         if change.after.get("state") != State.FORGOTTEN:
             continue

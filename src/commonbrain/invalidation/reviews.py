@@ -94,11 +94,15 @@ def _unwritten(
     It costs one lookup in a list that is nearly always empty.
     """
     due = tx.reviews.due(as_of, limit=_DUE_MAX) if ids_ else []
-    expired = [one for one in tx.graph.support_statuses(due).values() if _has_expired(one, as_of)]
+    expired = [
+        one
+        for one in tx.graph.support_statuses(due).values()
+        if one.state in CURRENT_STATES and one.is_over(as_of)
+    ]
     reviews: defaultdict[int, list[Review]] = defaultdict(list)
     for cause in expired:
         described = {
-            one.memory_id for those in known.values() for one in those if _is_by(one, cause)
+            one.memory_id for those in known.values() for one in those if one.cause_id == cause.id
         }
         types = carried_by(InvalidationReason.EXPIRED)
         walk = tx.graph.walk([cause.id], Direction.AGAINST, types=types, limit=CASCADE_AT_ONCE)
@@ -106,14 +110,6 @@ def _unwritten(
             if one.id in ids_ - described:
                 reviews[one.id].append(_by_expiry(one, cause, as_of=as_of))
     return reviews
-
-
-def _has_expired(one: SupportStatus, as_of: datetime) -> bool:
-    return one.state in CURRENT_STATES and one.is_over(as_of)
-
-
-def _is_by(review: Review, cause: SupportStatus) -> bool:
-    return review.cause_id == cause.id
 
 
 def _by_expiry(one: ReachedMemory, cause: SupportStatus, *, as_of: datetime) -> Review:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ChatReply:
     """A model's answer, and its cost in tokens by the model's count or ours."""
 
     content: str
@@ -28,25 +28,25 @@ class Reply:
     tokens_out: int | None = None
 
 
-class _Message(BaseModel):
+class _ChatMessage(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     content: str
 
 
-class _Choice(BaseModel):
+class _ChatChoice(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    message: _Message
+    message: _ChatMessage
 
 
-class _OllamaReply(_Choice):
+class _OllamaChatReply(_ChatChoice):
     prompt_eval_count: int | None = None
     eval_count: int | None = None
 
-    def to_reply(self) -> Reply:
+    def to_reply(self) -> ChatReply:
         """Return the answer in the common form."""
-        return Reply(
+        return ChatReply(
             content=self.message.content,
             tokens_in=self.prompt_eval_count,
             tokens_out=self.eval_count,
@@ -63,13 +63,13 @@ class _Usage(BaseModel):
 class _OpenAiReply(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    choices: Annotated[list[_Choice], Field(min_length=1)]
+    choices: Annotated[list[_ChatChoice], Field(min_length=1)]
     usage: _Usage | None = None
 
-    def to_reply(self) -> Reply:
+    def to_reply(self) -> ChatReply:
         """Return the answer in the common form."""
         usage = self.usage or _Usage()
-        return Reply(
+        return ChatReply(
             content=self.choices[0].message.content,
             tokens_in=usage.prompt_tokens,
             tokens_out=usage.completion_tokens,
@@ -86,7 +86,7 @@ class ChatFamily:
     path: str
     bounded: Callable[[int], Mapping[str, object]]
     """Request fields that limit the answer, in tokens, and require JSON."""
-    read: Callable[[bytes], Reply]
+    read: Callable[[bytes], ChatReply]
     """Parses a response; raises pydantic's error if it holds no text."""
 
 
@@ -108,7 +108,7 @@ OLLAMA_CHAT: Final = ChatFamily(
     url=OLLAMA_URL,
     path="/api/chat",
     bounded=_ollama_bounds,
-    read=lambda reply: _OllamaReply.model_validate_json(reply).to_reply(),
+    read=lambda reply: _OllamaChatReply.model_validate_json(reply).to_reply(),
 )
 OPENAI_CHAT: Final = ChatFamily(
     name="openai",
@@ -150,7 +150,7 @@ class ChatClient:
         """Name of the endpoint in errors."""
         return self._open().called
 
-    def ask(self, task: str, text: str) -> Reply:
+    def ask(self, task: str, text: str) -> ChatReply:
         """Send a system prompt and a text.
 
         Raises:
@@ -163,7 +163,7 @@ class ChatClient:
         body = {"model": self._model, "messages": messages, **bounds}
         return self._family.read(self._open().post(body))
 
-    def cost(self, task: str, text: str, *, reply: Reply | None) -> tuple[int, int]:
+    def cost(self, task: str, text: str, *, reply: ChatReply | None) -> tuple[int, int]:
         """Return input and output tokens, by the model's count if it reports one."""
         content = reply.content if reply else ""
         tokens_in = reply.tokens_in if reply else None

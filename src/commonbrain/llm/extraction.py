@@ -49,7 +49,7 @@ class _AtomAnswer(BaseModel):
         return Atom(**fields)
 
 
-class _Answer(BaseModel):
+class _AtomsAnswer(BaseModel):
     """Schema of the answer; errors do not repeat it, since it repeats memory text."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
@@ -69,7 +69,7 @@ class ChatExtractor:
     def atoms(self, text: str) -> Sequence[Atom]:
         """Extract causes from a text, keeping those made of its words."""
         try:
-            answer = _Answer.model_validate_json(self._chat.ask(_TASK, text).content)
+            answer = _AtomsAnswer.model_validate_json(self._chat.ask(_TASK, text).content)
         except ValidationError as error:
             raise UnavailableError(
                 f"{self._chat.called} sent a reply that holds no atoms.",

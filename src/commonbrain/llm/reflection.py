@@ -20,7 +20,7 @@ from commonbrain.text.summaries import (
     Point,
     Reflection,
     SourceText,
-    Spent,
+    TokenCost,
     fitted,
     is_stated,
     spoken,
@@ -60,7 +60,7 @@ class _Point(BaseModel):
     of: Annotated[list[int], Field(min_length=1, max_length=50)]
 
 
-class _Answer(BaseModel):
+class _SummaryAnswer(BaseModel):
     """Schema of the answer; errors do not repeat it, since it repeats memory text."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
@@ -85,11 +85,11 @@ class ChatReflector:
         reply = None
         try:
             reply = self._chat.ask(_TASK, notes)
-            answer = _Answer.model_validate_json(reply.content)
+            answer = _SummaryAnswer.model_validate_json(reply.content)
         except ValidationError:
             answer = None
         tokens_in, tokens_out = self._chat.cost(_TASK, notes, reply=reply)
-        spent = Spent(calls=1, tokens_in=tokens_in, tokens_out=tokens_out)
+        spent = TokenCost(calls=1, tokens_in=tokens_in, tokens_out=tokens_out)
         points = (
             tuple(islice(_grounded_claims(answer.points, sources), _POINTS_MAX)) if answer else ()
         )

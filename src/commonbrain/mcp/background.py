@@ -43,7 +43,7 @@ _CLOSE_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Sessions:
+class ProcessSessions:
     """The sessions that use this process, with the processes of their clients."""
 
     processes: "LocalProcesses"
@@ -174,7 +174,7 @@ class BackgroundServer:
 
     options: CommandLine
     path: Path
-    _sessions: Sessions = field(init=False)
+    _sessions: ProcessSessions = field(init=False)
     _host: "SharedServer | None" = None
     _file: tuple[int, int] | None = None
     """The store's file, once it is open."""
@@ -191,7 +191,7 @@ class BackgroundServer:
         from commonbrain.coordination.processes import LocalProcesses  # noqa: PLC0415
         from commonbrain.mcp.shared_server import SharedServer  # noqa: PLC0415
 
-        self._sessions = Sessions(LocalProcesses())
+        self._sessions = ProcessSessions(LocalProcesses())
         try:
             with stopped_by_signals():
                 self._sessions.begin(session, LocalProcesses(pid).own())

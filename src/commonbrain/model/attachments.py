@@ -9,7 +9,7 @@ from commonbrain.model.errors import InvalidInputError
 ATTACHMENT: Final = "attachment"
 """The name of the field, and the key in the payload of a memory."""
 
-Change = Callable[[str, str], str]
+TextTransform = Callable[[str, str], str]
 """Returns the new text from the name of the field and the text."""
 
 
@@ -83,7 +83,7 @@ def as_assigned(name: str, text: str) -> str:
     return f"{name}: {text}"
 
 
-def changed_attachment(attachment: Mapping[str, object] | None, change: Change) -> Any:  # noqa: ANN401 any JSON
+def changed_attachment(attachment: Mapping[str, object] | None, change: TextTransform) -> Any:  # noqa: ANN401 any JSON
     """Change the texts of an attachment, alone and after their names; names and empty texts stay.
 
     A program looks values up by name, so a changed name would lose them.
@@ -91,7 +91,7 @@ def changed_attachment(attachment: Mapping[str, object] | None, change: Change) 
     return _changed(attachment, change, name="")
 
 
-def _changed(value: Any, change: Change, *, name: str) -> Any:  # noqa: ANN401 any JSON
+def _changed(value: Any, change: TextTransform, *, name: str) -> Any:  # noqa: ANN401 any JSON
     match value:
         case str():
             text = change(ATTACHMENT, value)

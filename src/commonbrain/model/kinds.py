@@ -222,7 +222,7 @@ class DuplicatePolicy(StrEnum):
     ACCEPT = "keep"
 
 
-class Identity(StrEnum):
+class DuplicateScope(StrEnum):
     """What two drafts with the same text must share to be one memory."""
 
     TEXT = "text"
@@ -284,7 +284,7 @@ class KindPolicy:
 
     # Duplicates, conflicts and dependencies.
     on_duplicate: DuplicatePolicy = DuplicatePolicy.ACCEPT
-    identity: Identity = Identity.TEXT
+    identity: DuplicateScope = DuplicateScope.TEXT
     checks_similarity: bool = True
     """Whether a draft is compared with similar memories, not only with identical ones."""
     is_distinct_by_time: bool = False
@@ -414,7 +414,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             subtypes=("bug",),
             allowed_when_blocked=True,
             salience=0.7,
-            identity=Identity.NAMED_SOURCE,
+            identity=DuplicateScope.NAMED_SOURCE,
             learns_from_corrections=True,
             answers_edits=True,
             is_occurrence=True,
@@ -446,7 +446,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             subtypes=("meeting", "journal"),
             salience=0.45,
             on_duplicate=DuplicatePolicy.RECUR,
-            identity=Identity.SOURCE,
+            identity=DuplicateScope.SOURCE,
             is_distinct_by_time=True,
             is_occurrence=True,
             is_outcome=True,
@@ -460,7 +460,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             detail=EpisodeDetail,
             searchable=(),
             salience=0.6,
-            identity=Identity.SOURCE,
+            identity=DuplicateScope.SOURCE,
             can_depend=True,
             boot_sections=("handoff",),
             reports_events=True,
@@ -494,7 +494,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             is_salience_learned=False,
             # Messages are informal.
             atom_confidence_max=0.6,
-            identity=Identity.NAMED_SOURCE,
+            identity=DuplicateScope.NAMED_SOURCE,
             checks_similarity=False,
             boot_sections=("urgent",),
             # Messages have an inbox; years of imported chats would leave no room for what is known.

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from commonbrain.model.atoms import Atom
 from commonbrain.model.attachments import (
-    Change,
+    TextTransform,
     attachment_in,
     changed_attachment,
     named_texts,
@@ -355,7 +355,7 @@ def texts_of(draft: Draft) -> Iterator[tuple[str, str]]:
         yield from named_texts(getattr(draft, name), name)
 
 
-def with_texts(draft: Draft, change: Change) -> Draft:
+def with_texts(draft: Draft, change: TextTransform) -> Draft:
     """Return a copy of a draft with every free text changed.
 
     Names that become empty are dropped.
@@ -377,7 +377,7 @@ _PLAIN: Final = (
 )
 
 
-def _changed(name: str, value: Any, *, change: Change) -> Any:  # noqa: ANN401 fields hold anything
+def _changed(name: str, value: Any, *, change: TextTransform) -> Any:  # noqa: ANN401 fields hold anything
     match value:
         case str():
             return change(name, value) or None
@@ -391,11 +391,11 @@ def _changed(name: str, value: Any, *, change: Change) -> Any:  # noqa: ANN401 f
             return value
 
 
-def _mapped(given: Mapping[str, object], change: Change) -> dict[str, object]:
+def _mapped(given: Mapping[str, object], change: TextTransform) -> dict[str, object]:
     return {name: _changed(name, value, change=change) for name, value in given.items()}
 
 
-def _thread(thread: ThreadRef | None, change: Change) -> ThreadRef | None:
+def _thread(thread: ThreadRef | None, change: TextTransform) -> ThreadRef | None:
     if thread is None:
         return None
     return ThreadRef(
@@ -403,7 +403,7 @@ def _thread(thread: ThreadRef | None, change: Change) -> ThreadRef | None:
     )
 
 
-def _detail(detail: Any, change: Change) -> Any:  # noqa: ANN401 one of eight, of any columns
+def _detail(detail: Any, change: TextTransform) -> Any:  # noqa: ANN401 one of eight, of any columns
     if detail is None:
         return None
     return replace(detail, **_mapped(_free(detail), change))

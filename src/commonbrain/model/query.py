@@ -132,7 +132,7 @@ class RankedCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RecallLogEntry:
     """One recall in the recall log."""
 
     id: int
@@ -309,7 +309,7 @@ class ExclusionReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class RecallTrace:
     """The candidates and the result of one recall, for the recall log and for training."""
 
     id: int

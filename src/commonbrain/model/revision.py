@@ -84,7 +84,7 @@ class BeliefPeriod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Revision:
     """One change of one memory; `before` and `after` hold only changed fields.
 
     Keys are fields of `Memory`, or `link` and `annotation` for related data.
@@ -132,7 +132,7 @@ def restored(memory: Memory, *, at: datetime) -> Memory | None:
     return replace(memory, state=State.ACTIVE, expires_at=expires_at, believed_since=since)
 
 
-def own_state(state: State, changes: Iterable[Change]) -> State:
+def own_state(state: State, changes: Iterable[Revision]) -> State:
     """Return the state to restore, without the effects of propagation.
 
     `changes` are those of the memory, oldest first. Whether it is archived again depends on

@@ -40,7 +40,7 @@ _REASONED: Final = frozenset({Decision.ALREADY_DONE, Decision.NOT_RELEVANT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ack:
+class TaskDecision:
     """A decision on an action item; a caller without a session uses an empty one."""
 
     memory_id: int
@@ -57,7 +57,7 @@ class Ack:
         """The unique key: item, agent and session."""
         return self.memory_id, self.agent, self.session
 
-    def says_the_same(self, other: "Ack") -> bool:
+    def says_the_same(self, other: "TaskDecision") -> bool:
         """Return whether another decision is the same apart from its time."""
         return self == replace(other, at=self.at)
 
@@ -83,7 +83,7 @@ def is_report(kind: Kind, label: str | None) -> bool:
     return KINDS[kind].allowed_when_blocked or is_handoff
 
 
-def check_decision(ack: Ack, kind: Kind) -> None:
+def check_decision(ack: TaskDecision, kind: Kind) -> None:
     """Validate a decision.
 
     Raises:
@@ -110,7 +110,7 @@ def check_decision(ack: Ack, kind: Kind) -> None:
         _check_until(ack.until, now=ack.at)
 
 
-def ack_image(ack: Ack) -> dict[str, object]:
+def ack_image(ack: TaskDecision) -> dict[str, object]:
     """Convert an acknowledgement to the JSON of a before-image."""
     return {
         "memory_id": ack.memory_id,
@@ -123,7 +123,7 @@ def ack_image(ack: Ack) -> dict[str, object]:
     }
 
 
-def ack_of(image: object) -> Ack:
+def ack_of(image: object) -> TaskDecision:
     """Convert an acknowledgement from a before-image."""
     given = cast("dict[str, Any]", image)
     read: dict[str, Any] = {
@@ -131,7 +131,7 @@ def ack_of(image: object) -> Ack:
         "until": datetime.fromisoformat(given["until"]) if given["until"] else None,
         "at": datetime.fromisoformat(given["at"]),
     }
-    return Ack(**{**given, **read})
+    return TaskDecision(**{**given, **read})
 
 
 def _check_until(until: datetime, *, now: datetime) -> None:

@@ -28,7 +28,7 @@ def hook_of(tool: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownCounts:
     """What one run of a hook showed."""
 
     memories: int = 0
@@ -37,14 +37,14 @@ class Shown:
     """The first three of them."""
 
     @classmethod
-    def of(cls, text: str) -> "Shown":
+    def of(cls, text: str) -> "ShownCounts":
         """Read it from the text that the client's model gets."""
         named = tuple(dict.fromkeys(_MEMORY.findall(text)))
         tokens = estimate(text) if text else 0
         return cls(memories=len(named), tokens=tokens, ids=named[:_IDS_MAX])
 
     @classmethod
-    def read(cls, args: str) -> "Shown":
+    def read(cls, args: str) -> "ShownCounts":
         """Read it from the arguments of an event; nothing if they are of another form."""
         match = _ARGS.match(args)
         if match is None:

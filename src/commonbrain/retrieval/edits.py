@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model.kinds import KINDS, kinds_where
-from commonbrain.model.memory import Memory
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.retrieval.proactive import shown_to
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
-from commonbrain.text.code_names import EditedCode, Naming, naming_of
+from commonbrain.text.code_names import EditedCode, naming_of
 
 if TYPE_CHECKING:
     from commonbrain.model.scope import Caller
@@ -88,7 +87,10 @@ class RecallForEdit:
         by_word = tx.index.lexical(code.terms, scope, limit=_LOOKED_AT)
         known = tx.memories.get(list(dict.fromkeys([*by_path, *(hit.id for hit in by_word)])))
         return {
-            memory.id: Candidate(memory=memory, features={}, score=_score(naming, memory))
+            # Files rank before symbols before folders, and what binds before what informs.
+            memory.id: Candidate(
+                memory=memory, features={}, score=naming + KINDS[memory.kind].is_binding / 2
+            )
             for memory in known.values()
             if is_allowed(memory, self.caller, criteria=scope.filter, now=scope.now)
             and (naming := naming_of(code, f"{memory.text}\n{memory.keywords}")) is not None
@@ -110,8 +112,3 @@ class RecallForEdit:
         self.services.journal.touch(
             MemoryAccess(tenant=self.caller.tenant, ids=packed.ids, at=now, shown=shown)
         )
-
-
-def _score(naming: Naming, memory: Memory) -> float:
-    """Rank files before symbols before folders, and what binds before what informs."""
-    return naming + KINDS[memory.kind].is_binding / 2

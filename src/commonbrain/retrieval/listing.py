@@ -28,7 +28,7 @@ from commonbrain.model.listing import (
     widest,
 )
 from commonbrain.model.memory import ERASED, Memory, State
-from commonbrain.model.paging import Key, Listing, Page
+from commonbrain.model.paging import Listing, Page
 from commonbrain.model.query import KindFilter
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.retrieval.plan import NEEDS_REVIEW
@@ -168,7 +168,9 @@ class ListMemories:
             keys = tx.listing.keys(
                 scope, order=order, after=after, limit=listing.limit + MORE_COUNTED_MAX
             )
-            page = listing.page(keys, key=lambda key: _cursor_key(key, order))
+            page = listing.page(
+                keys, key=lambda key: (key.at_ms, key.id) if order.is_by_occurrence else (key.id,)
+            )
             return MemoryPage(
                 memories=self._listed(tx, page, now=now),
                 next=page.next,
@@ -241,10 +243,6 @@ def _read_cursor(listing: Listing, order: ListOrder) -> ListKey | None:
         return None
     *at, id_ = map(int, key)
     return ListKey(at_ms=at[0] if at else 0, id=id_)
-
-
-def _cursor_key(key: ListKey, order: ListOrder) -> Key:
-    return (key.at_ms, key.id) if order.is_by_occurrence else (key.id,)
 
 
 def _several(given: object) -> tuple[Any, ...]:

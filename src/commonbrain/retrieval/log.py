@@ -14,10 +14,10 @@ from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.paging import Listing
 from commonbrain.model.query import (
-    Entry,
     ExclusionReason,
     FeedbackMark,
     RankedCandidate,
+    RecallLogEntry,
     ShownExtent,
 )
 from commonbrain.model.scope import Caller, Role, is_visible
@@ -176,7 +176,9 @@ class ListRecalls:
             )
         return self.caller.agent
 
-    def _shown(self, tx: Transaction, entry: Entry, *, is_whole: bool = False) -> RecallView:
+    def _shown(
+        self, tx: Transaction, entry: RecallLogEntry, *, is_whole: bool = False
+    ) -> RecallView:
         known = tx.memories.get([one.memory_id for one in entry.considered])
         visible = [
             one for one in entry.considered if self._is_visible(one, known.get(one.memory_id))
@@ -210,7 +212,7 @@ class ListRecalls:
         return is_seen and one.left_out != ExclusionReason.NOT_ALLOWED
 
     def _candidate(
-        self, one: RankedCandidate, memory: Memory | None, *, place: int, entry: Entry
+        self, one: RankedCandidate, memory: Memory | None, *, place: int, entry: RecallLogEntry
     ) -> CandidateView:
         seen = memory if memory is not None and is_visible(self.caller, memory) else None
         worded = seen if seen and seen.state is not State.FORGOTTEN else None
@@ -222,7 +224,8 @@ class ListRecalls:
             score=one.score,
             features=_by_weight(one.features),
             left_out=one.left_out,
-            shown=one.shown or _legacy_extent(one, entry),
+            # Traces of older programs do not store the extent.
+            shown=one.shown or (ShownExtent.BARE if one.memory_id in entry.packed else None),
             marks=tuple(sorted(entry.marks.get(one.memory_id, ()))),
         )
 
@@ -236,8 +239,3 @@ def _by_weight(features: Mapping[str, float]) -> Mapping[str, float]:
         name: abs(one * FEATURE_WEIGHTS.get(name, _SLIGHT)) for name, one in features.items()
     }
     return {name: features[name] for name in sorted(weights, key=weights.__getitem__, reverse=True)}
-
-
-def _legacy_extent(one: RankedCandidate, entry: Entry) -> ShownExtent | None:
-    """Derive the extent for traces of older programs, which did not store it."""
-    return ShownExtent.BARE if one.memory_id in entry.packed else None

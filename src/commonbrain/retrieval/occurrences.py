@@ -92,11 +92,11 @@ def times_of(tx: Transaction, memories: Iterable[Memory], *, until: datetime) ->
 
 def at_each_time(memories: Iterable[Memory], times: Times) -> list[Memory]:
     """Repeat each memory for all of its times, earliest first."""
-    return [at for one in memories for at in _at_each(one, times)]
-
-
-def _at_each(memory: Memory, times: Times) -> list[Memory]:
-    return [replace(memory, occurred_at=at) for at in times.get(memory.id, (memory.occurred_at,))]
+    return [
+        replace(one, occurred_at=at)
+        for one in memories
+        for at in times.get(one.id, (one.occurred_at,))
+    ]
 
 
 def at_latest(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:

@@ -45,7 +45,7 @@ from commonbrain.text.words import stem
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.table import Table
-    from commonbrain.retrieval.value_history import Change
+    from commonbrain.retrieval.value_history import ValueChange
 
 LINKED: Final = "linked"
 """The feature of a candidate that links brought."""
@@ -174,7 +174,7 @@ def _with_claims(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
     return _rescored(ordered.values(), ranked)
 
 
-def _marked(older: Candidate, change: Change) -> Candidate:
+def _marked(older: Candidate, change: ValueChange) -> Candidate:
     shown_id, day = ids.show(ids.MEMORY, change.newer.id), show_day(change.newer.occurred_at)
     note = f"{EARLIER}, changed by {shown_id} on {day}"
     features = {**older.features, EARLIER: 1.0}

@@ -255,7 +255,7 @@ class PromptJudge:
                 space=space,
             )
             odds = prior + sum(WEIGHTS[name] * value for name, value in features.items())
-            probabilities[one.memory.id] = round(_logistic(odds), 3)
+            probabilities[one.memory.id] = round(1 / (1 + math.exp(-odds)), 3)
         return [
             replace(
                 one, features={**one.features, PROACTIVE: probabilities.get(one.memory.id, 0.0)}
@@ -289,11 +289,6 @@ def _is_informative(plan: QueryPlan, candidate: Candidate) -> bool:
     memory = candidate.memory
     shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
     return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
-
-
-def _logistic(value: float) -> float:
-    """Map a sum of weighted features to a probability."""
-    return 1 / (1 + math.exp(-value))
 
 
 def worth_showing(

@@ -90,7 +90,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _DerivationStep:
     """A memory and the one derived from it."""
 
     to: int
@@ -142,9 +142,11 @@ def seen(tx: Transaction, caller: Caller, *, memory_ids: Sequence[int]) -> Mappi
     }
 
 
-def _walk_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequence[_Step], bool]:
+def _walk_back(
+    tx: Transaction, caller: Caller, *, memory: Memory
+) -> tuple[Sequence[_DerivationStep], bool]:
     """Walk back level by level, each memory once, so that cycles end."""
-    steps: list[_Step] = []
+    steps: list[_DerivationStep] = []
     known, frontier = {memory.id}, [memory]
     for depth in range(1, DEPTH_MAX + 2):
         level: dict[int, tuple[int, Via]] = {}
@@ -156,7 +158,7 @@ def _walk_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequ
             return steps, False
         capacity = STEPS_MAX - len(steps) if depth <= DEPTH_MAX else 0
         fresh = [
-            _Step(to=level[id_][0], depth=depth, via=level[id_][1], memory=one)
+            _DerivationStep(to=level[id_][0], depth=depth, via=level[id_][1], memory=one)
             for id_, one in sources.items()
         ]
         steps += fresh[:capacity]
@@ -178,9 +180,9 @@ def _sources(tx: Transaction, memories: Sequence[Memory]) -> Iterator[tuple[int,
             yield link.from_id, link.to_id, Via.DERIVED_FROM
 
 
-def _in_order(root: int, steps: Sequence[_Step]) -> Iterator[_Step]:
+def _in_order(root: int, steps: Sequence[_DerivationStep]) -> Iterator[_DerivationStep]:
     """Return steps in tree order."""
-    under: defaultdict[int, list[_Step]] = defaultdict(list)
+    under: defaultdict[int, list[_DerivationStep]] = defaultdict(list)
     for step in steps:
         under[step.to].append(step)
     waiting = under[root][::-1]
@@ -190,7 +192,7 @@ def _in_order(root: int, steps: Sequence[_Step]) -> Iterator[_Step]:
         waiting += under[step.memory.id][::-1]
 
 
-def _origin(step: _Step, subjects: Mapping[int, str]) -> Origin:
+def _origin(step: _DerivationStep, subjects: Mapping[int, str]) -> Origin:
     memory, thread = step.memory, _thread_of(step.memory)
     return Origin(
         depth=step.depth,

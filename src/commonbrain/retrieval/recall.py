@@ -18,7 +18,14 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import ACCESSES_PER_RECALL
 from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, ModelState
-from commonbrain.model.query import Budget, Candidate, ExclusionReason, Place, ShownExtent, Trace
+from commonbrain.model.query import (
+    Budget,
+    Candidate,
+    ExclusionReason,
+    Place,
+    RecallTrace,
+    ShownExtent,
+)
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.browsing import arrange, count_after, fit_page, next_cursor, read_cursor
@@ -243,10 +250,10 @@ class Recall:
             return ()
         return (f"space: {name} serves now; restart this program with its embedder.",)
 
-    def _log(self, table: Table, *, packed: Packed, stages_ms: Mapping[str, float]) -> Trace:
+    def _log(self, table: Table, *, packed: Packed, stages_ms: Mapping[str, float]) -> RecallTrace:
         """Queue the trace for the recall log, and emit metrics."""
         plan, ranker = table.plan, table.ranker
-        trace = Trace(
+        trace = RecallTrace(
             id=ids.make_id(plan.now, self.services.random_source.bits(ids.RANDOM_BITS)),
             caller=self.caller,
             asked_at=plan.now,

@@ -4,13 +4,13 @@ from collections import Counter
 
 from commonbrain.model import ids
 from commonbrain.model.model_card import RERANKER
-from commonbrain.model.query import ExclusionReason, Trace
+from commonbrain.model.query import ExclusionReason, RecallTrace
 from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.retrieve import VECTOR
 from commonbrain.text.tokens import estimate_by_sample
 
 
-def summarize_recall(trace: Trace, *, tokens: int, asks_meaning: bool) -> RecallMetrics:
+def summarize_recall(trace: RecallTrace, *, tokens: int, asks_meaning: bool) -> RecallMetrics:
     """Compute the metrics of one recall from its trace."""
     left_out = Counter(str(reason) for reason in trace.left_out.values())
     allowed = [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from commonbrain.model.revision import BeliefPeriod
     from commonbrain.model.support import Review
     from commonbrain.retrieval.plan import QueryPlan
-    from commonbrain.retrieval.value_history import Change
+    from commonbrain.retrieval.value_history import ValueChange
     from commonbrain.storage.interface import Annotation, ThreadSubject
 
     Column = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Table:
     review_notes: Mapping[int, str] = field(default_factory=dict[int, str])
     outdated: Sequence[Conflict] = ()
     """Conflicts of candidates that repeat what a source said before it was superseded."""
-    changes: Mapping[int, Change] = field(default_factory=dict[int, "Change"])
+    changes: Mapping[int, ValueChange] = field(default_factory=dict[int, "ValueChange"])
     """What surely changed a candidate."""
     histories: Mapping[int, str] = field(default_factory=dict[int, str])
     """What candidates said before."""

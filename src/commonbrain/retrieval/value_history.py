@@ -41,7 +41,7 @@ _PUNCTUATION: Final = ".,;:!? "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ValueChange:
     """Two memories of which the newer one surely changed the older."""
 
     older: Memory
@@ -88,7 +88,7 @@ class ChangeReader:
         """
         known = {**self.known, **{memory.id: memory for memory in newest}}
         frontier = {memory.id for memory in newest}
-        changes: dict[int, list[Change]] = {}
+        changes: dict[int, list[ValueChange]] = {}
         for _ in range(_STEPS_MAX):
             fresh = self._step(frontier, way=Direction.ALONG, known=known)
             for change in fresh:
@@ -98,10 +98,10 @@ class ChangeReader:
                 break
         return {memory.id: _history(memory, changes) for memory in newest if memory.id in changes}
 
-    def successors(self, memories: Sequence[Memory]) -> Mapping[int, Change]:
+    def successors(self, memories: Sequence[Memory]) -> Mapping[int, ValueChange]:
         """Map each outdated memory to the last change of it; all others are absent."""
         known = {**self.known, **{memory.id: memory for memory in memories}}
-        last: dict[int, Change] = {}
+        last: dict[int, ValueChange] = {}
         frontier = {memory.id for memory in memories}
         for _ in range(_STEPS_MAX):
             fresh = self._step(frontier - last.keys(), way=Direction.AGAINST, known=known)
@@ -114,7 +114,7 @@ class ChangeReader:
 
     def _step(
         self, ids_: Iterable[int], *, way: Direction, known: dict[int, Memory]
-    ) -> Sequence[Change]:
+    ) -> Sequence[ValueChange]:
         """Return the changes that lead from some memories, which are added to `known`."""
         is_along = way is Direction.ALONG
         start = set(ids_)
@@ -130,7 +130,12 @@ class ChangeReader:
         for newer, older in ends:
             neighbours[newer if is_along else older].append(older if is_along else newer)
         if self.links is None:
-            read = [id_ for those in neighbours.values() for id_ in _latest(those)]
+            # Ids begin with the time, so the highest are the latest.
+            read = [
+                id_
+                for those in neighbours.values()
+                for id_ in sorted(those, reverse=True)[:_PER_MEMORY_MAX]
+            ]
             known |= self.tx.memories.get([id_ for id_ in read if id_ not in known])
         pairs = (
             (known[newer], known[older], link)
@@ -138,16 +143,15 @@ class ChangeReader:
             if newer in known and older in known
         )
         return [
-            Change(older=older, newer=newer, head=newer)
+            ValueChange(older=older, newer=newer, head=newer)
             for newer, older, link in pairs
             if may_outdate(newer, older)
             and not (link.type is LinkType.CONFLICTS_WITH and KINDS[older.kind].is_binding)
             and link.trust.weight >= older.trust.weight
-            and self._is_current(older if is_along else newer)
+            and is_allowed(
+                older if is_along else newer, self.caller, criteria=self.criteria, now=self.now
+            )
         ]
-
-    def _is_current(self, memory: Memory) -> bool:
-        return is_allowed(memory, self.caller, criteria=self.criteria, now=self.now)
 
 
 def _clause(memory: Memory) -> str:
@@ -161,16 +165,11 @@ def _is_detected(link: Link) -> bool:
     return link.type is LinkType.CHANGES and is_sure(link)
 
 
-def _latest(memory_ids: Sequence[int]) -> Sequence[int]:
-    """Return the latest of some ids, which begin with the time."""
-    return sorted(memory_ids, reverse=True)[:_PER_MEMORY_MAX]
-
-
 def _when(memory: Memory) -> tuple[datetime, int]:
     return memory.occurred_at, memory.id
 
 
-def _to_head(memory: Memory, last: Mapping[int, Change]) -> Change:
+def _to_head(memory: Memory, last: Mapping[int, ValueChange]) -> ValueChange:
     """Follow the changes of a memory to the one that holds now."""
     change = last[memory.id]
     head, seen = change.newer, {memory.id}
@@ -181,9 +180,9 @@ def _to_head(memory: Memory, last: Mapping[int, Change]) -> Change:
     return replace(change, head=head)
 
 
-def _history(newest: Memory, changes: Mapping[int, Sequence[Change]]) -> str:
+def _history(newest: Memory, changes: Mapping[int, Sequence[ValueChange]]) -> str:
     """Render the values that a memory had before, each until the day of the next change."""
-    ended: dict[int, Change] = {}
+    ended: dict[int, ValueChange] = {}
     waiting = list(changes[newest.id])
     while waiting:
         change = waiting.pop()

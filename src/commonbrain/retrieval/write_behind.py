@@ -23,7 +23,7 @@ from commonbrain.model.limits import (
     JOURNAL_ENTRIES_MAX,
     TRACE_RETENTION_DAYS_DEFAULT,
 )
-from commonbrain.model.query import FeedbackEvent, Trace
+from commonbrain.model.query import FeedbackEvent, RecallTrace
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
@@ -34,7 +34,9 @@ from commonbrain.text.redaction import redacted
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store
 
-QueueEntry = TypeVar("QueueEntry", "Trace", "MemoryAccess", "Heartbeat", "ToolEvent", "_PendingUse")
+QueueEntry = TypeVar(
+    "QueueEntry", "RecallTrace", "MemoryAccess", "Heartbeat", "ToolEvent", "_PendingUse"
+)
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -72,7 +74,7 @@ class _PendingUse:
 class _Batch:
     """Entries that are written together."""
 
-    traces: Sequence[Trace] = ()
+    traces: Sequence[RecallTrace] = ()
     accesses: Sequence[MemoryAccess] = ()
     beats: Sequence[Heartbeat] = ()
     events: Sequence[ToolEvent] = ()
@@ -113,7 +115,7 @@ class WriteBehindQueue:
         clock: Clock,
         ledger: RecallLogPolicy | None = None,
         flush_interval_s: float = _PAUSE_S,
-        on_written: Callable[[str, Sequence[Trace]], None] | None = None,
+        on_written: Callable[[str, Sequence[RecallTrace]], None] | None = None,
     ) -> None:
         """Create the queue of a store, whose entries are written together at an interval.
 
@@ -123,7 +125,7 @@ class WriteBehindQueue:
         self._screen = screen
         self._clock = clock
         self._ledger = ledger or RecallLogPolicy()
-        self._waiting: deque[Trace] = deque()
+        self._waiting: deque[RecallTrace] = deque()
         self._accesses: deque[MemoryAccess] = deque()
         self._beats: deque[Heartbeat] = deque()
         self._events: deque[ToolEvent] = deque()
@@ -170,7 +172,7 @@ class WriteBehindQueue:
         with self._lock:
             return [event for event in reversed(self._faults) if event.tenant == tenant]
 
-    def record(self, trace: Trace) -> None:
+    def record(self, trace: RecallTrace) -> None:
         """Queue a trace and return at once; the oldest is dropped if the queue is full."""
         if not (trace.is_watched or self._ledger.takes(trace.id)):
             return
@@ -340,7 +342,7 @@ class WriteBehindQueue:
         self._beats_dropped += len(batch.beats)
         self._events_dropped += len(batch.events)
 
-    def _notify(self, tenant: str, traces: Sequence[Trace]) -> None:
+    def _notify(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
         if self._on_written is None:
             return
         try:
@@ -348,7 +350,7 @@ class WriteBehindQueue:
         except Exception:  # noqa: BLE001 and whatever one listener meets
             _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
 
-    def _screened(self, trace: Trace) -> Trace:
+    def _screened(self, trace: RecallTrace) -> RecallTrace:
         """Remove secrets from the query; here, because the reader cannot wait for that."""
         return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
 

@@ -13,7 +13,7 @@ from commonbrain.model.kinds import TaskDetail
 from commonbrain.model.links import link_of
 from commonbrain.model.memory import FINDABLE_STATES, Memory
 from commonbrain.model.query import FeedbackEvent
-from commonbrain.model.revision import Action, Change, difference, ended_belief
+from commonbrain.model.revision import Action, Revision, difference, ended_belief
 from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.support import CONCERNED, InvalidationReason, Review
 from commonbrain.model.tasks import holder_of, is_leased, needs_ack
@@ -115,8 +115,8 @@ def follow_changes(
         tx.index.reword(after)
 
 
-def _change(memory: Memory, change_context: ChangeContext) -> Change:
-    return Change(
+def _change(memory: Memory, change_context: ChangeContext) -> Revision:
+    return Revision(
         memory_id=memory.id,
         action=change_context.action,
         agent=change_context.caller.agent,
@@ -127,7 +127,7 @@ def _change(memory: Memory, change_context: ChangeContext) -> Change:
 
 
 def _record(
-    tx: Transaction, memory: Memory, *, change_context: ChangeContext, change: Change
+    tx: Transaction, memory: Memory, *, change_context: ChangeContext, change: Revision
 ) -> None:
     entry = AuditEntry(
         action=change_context.action,

@@ -55,7 +55,7 @@ _ALL: Final = 1 << 256
 
 
 @dataclass(slots=True)
-class Tally:
+class CopyCounts:
     """The number and content of rows in any order, because engines sort differently."""
 
     rows: int = 0
@@ -288,7 +288,7 @@ def copy_rows(
     texts = sum(one.rows for one in plan.tables if one.table == memories.name)
     run = _Copy(source, destination, _Way(plan.rows, texts, on_progress))
     run.add_spaces()
-    tallies: dict[tuple[str, str], Tally] = {}
+    tallies: dict[tuple[str, str], CopyCounts] = {}
     for owner in source.tenants():
         with source.snapshot(owner) as here:
             tallies |= {(owner, name): tally for name, tally in run.copy(here).items()}
@@ -327,14 +327,14 @@ class _Copy:
                     row = {"name": one.name, "dimensions": one.dimensions, "state": state}
                     connection.execute(insert(spaces).values(row))
 
-    def copy(self, here: Transaction) -> dict[str, Tally]:
+    def copy(self, here: Transaction) -> dict[str, CopyCounts]:
         """Copy a tenant; return the tallies of its tables."""
         tallies = {tenants.name: self._copy_tenant(here)}
         for table in TABLES:
             tallies[table.name] = self._copy_table(here, table)
         return tallies
 
-    def verify(self, tallies: dict[tuple[str, str], Tally]) -> None:
+    def verify(self, tallies: dict[tuple[str, str], CopyCounts]) -> None:
         """Read everything in the destination again.
 
         Raises:
@@ -344,7 +344,7 @@ class _Copy:
         named = {table.name: table for table in TABLES}
         for (owner, name), read in tallies.items():
             with self.destination.snapshot(owner) as there:
-                has = Tally()
+                has = CopyCounts()
                 if name == tenants.name:
                     has.add(_tenant(there) or {})
                     self.way.go(1)
@@ -363,9 +363,9 @@ class _Copy:
                     "rejects different ones.",
                 )
 
-    def _copy_tenant(self, here: Transaction) -> Tally:
+    def _copy_tenant(self, here: Transaction) -> CopyCounts:
         """Write the tenant's row, with the key that its audit digests use."""
-        tally = Tally()
+        tally = CopyCounts()
         own = _tenant(here)
         assert own is not None  # noqa: S101 its name came from this table
         tally.add(own)
@@ -381,8 +381,8 @@ class _Copy:
                 there.work.connection.execute(update(tenants).where(is_own).values(own))
         return tally
 
-    def _copy_table(self, here: Transaction, table: Table) -> Tally:
-        tally = Tally()
+    def _copy_table(self, here: Transaction, table: Table) -> CopyCounts:
+        tally = CopyCounts()
         owner = here.work.tenant
         rows = Rows.of(here, table)
         with self.destination.snapshot(owner) as there:

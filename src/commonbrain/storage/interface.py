@@ -243,7 +243,7 @@ class AuditLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class StoredReply:
     """The reply to a call with an idempotency key; `digest` identifies its request."""
 
     agent: str

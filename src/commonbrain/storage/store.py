@@ -15,7 +15,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
 from commonbrain.model import ids
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.memory import FINDABLE_STATES
-from commonbrain.model.query import Trace
+from commonbrain.model.query import RecallTrace
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import dataclass, field, replace
@@ -226,7 +226,7 @@ class Store:
         self,
         tenant: str,
         *,
-        traces: Sequence[Trace],
+        traces: Sequence[RecallTrace],
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
         happened: EventBatch | None = None,

@@ -10,7 +10,7 @@ import pytest
 
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Importer, Relation, Unreadable, split_part
+from commonbrain.transfer.importer import Content, Importer, SourceRelation, Unreadable, split_part
 
 DAMAGED = {
     "an empty file": b"",
@@ -119,7 +119,7 @@ class ImporterContract:
     def test_relations_are_between_references_and_only_where_announced(
         self, importer: Importer, sample: Path
     ) -> None:
-        relations = [one for one in _contents(importer, sample) if isinstance(one, Relation)]
+        relations = [one for one in _contents(importer, sample) if isinstance(one, SourceRelation)]
 
         assert all(one.first and one.second and one.first != one.second for one in relations)
         assert importer.has_relations or not relations

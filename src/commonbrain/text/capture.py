@@ -13,7 +13,7 @@ from commonbrain.text.frames import stems_of
 from commonbrain.text.normalisation import normalise, without_injected_context
 from commonbrain.text.phrases import Phrases
 from commonbrain.text.reports import (
-    Role,
+    ClauseType,
     clauses_of,
     reports_decision,
     role_of,
@@ -67,7 +67,7 @@ def is_informative(text: str) -> bool:
         for n, word in enumerate(words)
     )
     is_lesson = is_fix or states_cause(text) or _LESSON.are_in(words)
-    return is_lesson or any(role_of(clause) is Role.DECIDED for clause in clauses_of(text))
+    return is_lesson or any(role_of(clause) is ClauseType.DECIDED for clause in clauses_of(text))
 
 
 def marked_lines(text: str) -> list[str]:
@@ -135,12 +135,14 @@ def is_durable(text: str) -> bool:
     if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX:
         return False
     role, words = role_of(text), read_words(text)
-    if role is None or role is Role.OPEN or _PASSING.are_in(words):
+    if role is None or role is ClauseType.OPEN or _PASSING.are_in(words):
         return False
     is_lasting = is_informative(text) and words[0].plain != "i"
-    if role is Role.DONE:
+    if role is ClauseType.DONE:
         is_lasting = states_cause(text)
-    return (is_lasting or (role is Role.NOTED and _LASTING.are_in(words))) and is_claimable(text)
+    return (is_lasting or (role is ClauseType.NOTED and _LASTING.are_in(words))) and is_claimable(
+        text
+    )
 
 
 def is_claimable(text: str) -> bool:
@@ -159,4 +161,4 @@ def is_claimable(text: str) -> bool:
         return True
     # The cause of a failure holds when the failure is over.
     is_passing = states_failure(text) and not states_cause(text)
-    return not is_passing and role_of(text) is not Role.OPEN and is_factual(text)
+    return not is_passing and role_of(text) is not ClauseType.OPEN and is_factual(text)

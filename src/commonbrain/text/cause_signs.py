@@ -24,7 +24,7 @@ _CACHED_SIDES: Final = 64
 """A side is read for each condition; those of the next sentence are others."""
 
 
-class Side(Enum):
+class CausalSide(Enum):
     """What the cause or the effect has to be."""
 
     CLAUSE = auto()
@@ -57,7 +57,7 @@ class Sign:
     name: str
     pattern: re.Pattern[str]
     """Matches text in lower case; `verb` belongs to the effect, `effect` is the effect."""
-    sides: tuple[Side, Side]
+    sides: tuple[CausalSide, CausalSide]
     """What the cause has to be, and the effect."""
     cues: frozenset[str]
     """Stems of which the verb has one, or the sentence if the pattern has no verb."""
@@ -74,7 +74,7 @@ class Sign:
 
     def accepts(self, cut: Cut) -> bool:
         """Return whether nothing denies the sign, and both sides are what it needs."""
-        is_thing = self.sides[not self.is_cause_first] is Side.THING
+        is_thing = self.sides[not self.is_cause_first] is CausalSide.THING
         if _is_reported(side_words(cut.head), is_thing=is_thing):
             return False
         cause, effect = cut.words
@@ -142,17 +142,17 @@ def _is_reported(head: Sequence[Word], *, is_thing: bool) -> bool:
     return is_denied or is_asked or is_claimed or is_planned
 
 
-def _is(words: Sequence[Word], side: Side, *, is_after: bool) -> bool:
+def _is(words: Sequence[Word], side: CausalSide, *, is_after: bool) -> bool:
     """Return whether words before or after the sign are what a side has to be."""
     if not words or words[0].plain in _ASKING:
         return False
-    if side is Side.CLAUSE:
+    if side is CausalSide.CLAUSE:
         place = verb_at(words)
         # After a sign, what follows a comma is another clause: "since Monday, the lift is stuck".
         is_other = is_after and any(word.sort is Sort.STOP for word in words[:place])
         # Notes leave out the subject: "Renamed the branch, so every webhook broke".
         return not is_other and (place is not None or (not is_after and _is_past(words[0])))
-    if side is Side.THING:
+    if side is CausalSide.THING:
         return _is_thing(words, is_after=is_after)
     is_none = words[0].plain in _NO_SIDE or (words[0].plain == "no" and verb_at(words) is None)
     return any(word.is_content for word in words) and not (is_after and is_none)
@@ -390,7 +390,7 @@ _DETERMINERS: Final = (
 )
 
 
-_C, _T, _A = Side.CLAUSE, Side.THING, Side.ANY
+_C, _T, _A = CausalSide.CLAUSE, CausalSide.THING, CausalSide.ANY
 _after = partial(Sign, is_cause_first=True)
 SIGNS: Final[Sequence[Sign]] = (
     Sign(

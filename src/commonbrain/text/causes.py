@@ -22,7 +22,7 @@ from typing import Final
 
 from commonbrain.model.atoms import ATOMS_MAX, Atom
 from commonbrain.text import cause_signs as signs
-from commonbrain.text.cause_signs import Cut, Side, Sign, is_person, side_words, verb_at
+from commonbrain.text.cause_signs import CausalSide, Cut, Sign, is_person, side_words, verb_at
 from commonbrain.text.clauses import is_factual, is_order, seconds_in
 from commonbrain.text.patterns import lazy_pattern, lower_case
 from commonbrain.text.words import ARTICLES, stem
@@ -125,8 +125,10 @@ def _cuts(sentence: _Sentence, sign: Sign, *, match: "re.Match[str]") -> Iterato
     elif head and not head.endswith((" and", " but")):
         verb = text[slice(*match.span("verb"))] if "verb" in groups else ""
         # After a thing, what follows a comma is another clause, or the rest of an interrupted one.
-        cause, _, others = (rest, "", "") if sign.sides[0] is Side.CLAUSE else rest.partition(", ")
-        is_whole = sign.sides != (Side.THING, Side.ANY)
+        cause, _, others = (
+            (rest, "", "") if sign.sides[0] is CausalSide.CLAUSE else rest.partition(", ")
+        )
+        is_whole = sign.sides != (CausalSide.THING, CausalSide.ANY)
         if not verb and _HAPPENED.fullmatch(head) and is_factual(sentence.before):
             # "This was caused by a typo": what is meant is the whole sentence before.
             yield Cut(cause=cause, effect=sentence.before.rstrip("."))
@@ -147,7 +149,7 @@ def _made(cut: Cut, sign: Sign) -> Atom:
     effect, following = _chained(cut.effect)
     # In "Y because X, so Z" the consequences follow the cause.
     cause, passed_on = (cut.cause, "") if sign.is_cause_first else _chained(cut.cause)
-    is_clause = sign.sides[0] is Side.CLAUSE
+    is_clause = sign.sides[0] is CausalSide.CLAUSE
     subject, action = _split_at_verb(cause) if is_clause else (_bare(cause), "")
     consequences = following or passed_on
     return Atom(

@@ -121,7 +121,11 @@ def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedC
     part = text[:EDIT_CHARS_MAX]
     others = (str(name) for one in (_CONSTANT, _IMPLEMENTED, _TABLE) for name in one.findall(part))
     defined = [*_definitions(part), *others]
-    symbols = [one for one in dict.fromkeys(defined) if _is_distinctive(one)]
+    symbols = [
+        one
+        for one in dict.fromkeys(defined)
+        if len(one) >= _SYMBOL_CHARS_MIN and not _is_common(one)
+    ]
     return EditedCode(
         files=tuple(dict.fromkeys(filter(None, (_relative(one, folder) for one in files)))),
         symbols=frozenset(symbols[:EDIT_SYMBOLS_MAX]),
@@ -227,10 +231,6 @@ def _names_symbol(code: EditedCode, text: str) -> bool:
 
 def _is_code(word: str) -> bool:
     return "_" in word.strip("_") or _HUMP.search(word) is not None
-
-
-def _is_distinctive(word: str) -> bool:
-    return len(word) >= _SYMBOL_CHARS_MIN and not _is_common(word)
 
 
 def _is_common(name: str) -> bool:

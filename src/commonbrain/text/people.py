@@ -66,11 +66,7 @@ def people_in(text: str) -> tuple[str, ...]:
         if end > at and _is_person(words, at, end=end, names=names):
             names.setdefault(" ".join(words[at:end]).casefold())
         at = max(end, at + 1)
-    return tuple(name for name in names if not _is_shortened(name, names))
-
-
-def _is_shortened(name: str, names: Iterable[str]) -> bool:
-    return sum(one.startswith(f"{name} ") for one in names) == 1
+    return tuple(name for name in names if sum(one.startswith(f"{name} ") for one in names) != 1)
 
 
 def _end_of_name(words: Sequence[str], start: int) -> int:

@@ -24,7 +24,7 @@ _WORDS_MAX: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class MemoryMention:
     """A memory id in a text; `is_premise` if the text says that it depends on that memory."""
 
     id: int
@@ -43,7 +43,7 @@ def rationales(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fit))[:PREMISES_MAX]
 
 
-def mentions(text: str) -> tuple[Mention, ...]:
+def mentions(text: str) -> tuple[MemoryMention, ...]:
     """Return the memory ids in a text, in order."""
     is_rationale_by_id: dict[int, bool] = {}
     for one in _MENTION.finditer(text, 0, _TEXT_CHARS_MAX):
@@ -52,9 +52,9 @@ def mentions(text: str) -> tuple[Mention, ...]:
         except InvalidInputError:
             continue
         is_rationale_by_id[id_] = is_rationale_by_id.get(id_, False) or one["sign"] is not None
-    return tuple(Mention(id=id_, is_rationale=is_so) for id_, is_so in is_rationale_by_id.items())[
-        :_NAMED_MAX
-    ]
+    return tuple(
+        MemoryMention(id=id_, is_rationale=is_so) for id_, is_so in is_rationale_by_id.items()
+    )[:_NAMED_MAX]
 
 
 def _reasons(sentence: str) -> Iterator[str]:

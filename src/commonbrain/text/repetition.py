@@ -103,7 +103,7 @@ def _read(sentence: str) -> _Said:
     words = _without_opening([word for word in read_words(full) if word.plain not in _EMPTY])
     plain = [word.plain for word in words]
     meaningful = [word for word in words if word.is_content and word.plain not in _SAME_MODAL]
-    is_passive = _is_passive(words)
+    is_passive = any(one.plain in BE and is_past(other.plain) for one, other in pairwise(words))
     denials = sum(word.sort is Sort.NEGATION for word in words)
     return _Said(
         content=frozenset(map(_key, meaningful)),
@@ -164,10 +164,6 @@ def _tense(words: Sequence[Word]) -> str:
         for n, word in enumerate(words)
     )
     return "past" if has_past or not PAST_AUXILIARIES.isdisjoint(plain) else "present"
-
-
-def _is_passive(words: Sequence[Word]) -> bool:
-    return any(one.plain in BE and is_past(other.plain) for one, other in pairwise(words))
 
 
 def _denied(words: Sequence[Word]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from commonbrain.text.words import (
 )
 
 
-class Role(StrEnum):
+class ClauseType(StrEnum):
     """What a clause says; the order is the order in a summary."""
 
     DECIDED = "Decided"
@@ -187,17 +187,17 @@ _SUFFERED: Final = stems_of("delay postpone block affect cause damage expect pla
 """Verbs whose participles say what was the case or was suffered, not what was done."""
 
 
-def role_of(text: str) -> Role | None:
+def role_of(text: str) -> ClauseType | None:
     """Return what a clause says; None if it only greets, or says that work goes on."""
     words = read_words(without_label(text))
     if is_question(text):
-        return Role.OPEN if len(text.split()) >= _CLAUSE_WORDS_MIN else None
+        return ClauseType.OPEN if len(text.split()) >= _CLAUSE_WORDS_MIN else None
     if not words:
         return None
     label = _LABEL.match(text)
     if label and label.lastgroup and not _is_undecided(words):
-        return Role.DECIDED if label.lastgroup == "decided" else Role.OPEN
-    return next((role for role, applies in _ROLES if applies(words)), Role.NOTED)
+        return ClauseType.DECIDED if label.lastgroup == "decided" else ClauseType.OPEN
+    return next((role for role, applies in _ROLES if applies(words)), ClauseType.NOTED)
 
 
 def reports_decision(text: str) -> bool:
@@ -362,14 +362,14 @@ def _is_past(word: Word) -> bool:
     return is_form and word.sort is Sort.WORD and word.stem not in _NOTICED
 
 
-_ROLES: Final[Sequence[tuple[Role | None, Callable[[Sequence[Word]], bool]]]] = (
-    (Role.OPEN, _is_undecided),
-    (Role.DECIDED, _is_decision),
-    (Role.OPEN, _is_open),
+_ROLES: Final[Sequence[tuple[ClauseType | None, Callable[[Sequence[Word]], bool]]]] = (
+    (ClauseType.OPEN, _is_undecided),
+    (ClauseType.DECIDED, _is_decision),
+    (ClauseType.OPEN, _is_open),
     (None, _is_progress),
-    (Role.DECIDED, _is_rule),
-    (Role.NOTED, _CAUSE.are_in),
-    (Role.DONE, _is_result),
+    (ClauseType.DECIDED, _is_rule),
+    (ClauseType.NOTED, _CAUSE.are_in),
+    (ClauseType.DONE, _is_result),
 )
 """The first that applies is the role; a clause to which none applies is noted."""
 

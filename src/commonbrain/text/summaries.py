@@ -16,8 +16,8 @@ from commonbrain.text.clauses import is_question
 from commonbrain.text.frames import place_of_verb
 from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.reports import (
+    ClauseType,
     Content,
-    Role,
     clauses_of,
     read_content,
     role_of,
@@ -57,12 +57,12 @@ class Point:
 
     text: str
     of: tuple[int, ...]
-    role: Role | None = None
+    role: ClauseType | None = None
     """What it says, if that was recognized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class TokenCost:
     """Tokens spent on a language model; all 0 if none was asked."""
 
     calls: int = 0
@@ -74,9 +74,9 @@ class Spent:
         """Input and output together."""
         return self.tokens_in + self.tokens_out
 
-    def plus(self, other: Spent) -> Spent:
+    def plus(self, other: TokenCost) -> TokenCost:
         """Return the sum of both."""
-        return Spent(
+        return TokenCost(
             calls=self.calls + other.calls,
             tokens_in=self.tokens_in + other.tokens_in,
             tokens_out=self.tokens_out + other.tokens_out,
@@ -95,7 +95,7 @@ class Reflection:
     headline: str = ""
     """The period and the main subjects."""
     claims: tuple[Point, ...] = ()
-    spent: Spent = Spent()
+    spent: TokenCost = TokenCost()
     fault: str | None = None
 
 
@@ -125,7 +125,12 @@ _WORDS_MIN: Final = 2
 """Clauses with fewer content words and numbers are greetings or headings."""
 _LONG_SHARE: Final = 0.25
 """A clause that would take more of the tokens than this is reduced to its main clause."""
-_WORTH: Final = {Role.DECIDED: 2.0, Role.OPEN: 2.0, Role.DONE: 1.0, Role.NOTED: 1.0}
+_WORTH: Final = {
+    ClauseType.DECIDED: 2.0,
+    ClauseType.OPEN: 2.0,
+    ClauseType.DONE: 1.0,
+    ClauseType.NOTED: 1.0,
+}
 """What was decided and what is open comes before what was done, unless it says little new."""
 
 
@@ -138,7 +143,7 @@ class _Clause:
     """Without what subordinate clauses add."""
     of: int
     """Index of the source text."""
-    role: Role
+    role: ClauseType
     content: Content
     worth: float
     """Value of each word, by what the clause says and its source's salience."""
@@ -146,7 +151,7 @@ class _Clause:
     @property
     def is_distinct(self) -> bool:
         """Whether another number or negation makes it another point, not a routine result."""
-        return self.role in {Role.DECIDED, Role.OPEN} or states_failure(self.written)
+        return self.role in {ClauseType.DECIDED, ClauseType.OPEN} or states_failure(self.written)
 
     def is_in(self, other: _Clause) -> bool:
         """Return whether another clause says the same and more."""
@@ -179,7 +184,7 @@ def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     )
 
 
-_ORDER: Final = {role: place for place, role in enumerate((*Role, None))}
+_ORDER: Final = {role: place for place, role in enumerate((*ClauseType, None))}
 
 
 def tokens_max(sources: Sequence[SourceText]) -> int:
@@ -222,13 +227,15 @@ _WHOLE_DAY: Final = timedelta(hours=4)
 def body_of(points: Sequence[Point]) -> str:
     """Join points to a text: under what they say if that is known, else a line for each source."""
     lines: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-    sections: defaultdict[Role, list[str]] = defaultdict(list)
+    sections: defaultdict[ClauseType, list[str]] = defaultdict(list)
     for point in points:
         if point.role is None:
             lines[point.of].append(point.text)
         else:
             sections[point.role].append(point.text)
-    listed = [line for role in Role if sections[role] for line in (f"{role}:", *sections[role])]
+    listed = [
+        line for role in ClauseType if sections[role] for line in (f"{role}:", *sections[role])
+    ]
     return "\n".join([*listed, *(" ".join(of_source) for of_source in lines.values())])
 
 
@@ -261,7 +268,8 @@ def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Claus
                 role=role,
                 content=content,
                 # A question says less than a statement of what is open.
-                worth=_WORTH[Role.NOTED if is_question(clause) else role] * (0.5 + source.weight),
+                worth=_WORTH[ClauseType.NOTED if is_question(clause) else role]
+                * (0.5 + source.weight),
             )
 
 
@@ -270,9 +278,9 @@ def _without_settled(clauses: Sequence[_Clause]) -> list[_Clause]:
     return [
         one
         for place, one in enumerate(clauses)
-        if one.role is not Role.OPEN
+        if one.role is not ClauseType.OPEN
         or not any(
-            later.role in {Role.DECIDED, Role.DONE}
+            later.role in {ClauseType.DECIDED, ClauseType.DONE}
             and later.of != one.of
             and settles(later.written, point=one.written)
             for later in clauses[place + 1 :]
@@ -378,7 +386,7 @@ def _may_be_noun(word: Word) -> bool:
 def _claims(sources: Sequence[SourceText]) -> Iterator[Point]:
     """Return the sentences that may last, the most informative first."""
     lasting = [
-        (_WORTH[role_of(sentence) or Role.NOTED] * (0.5 + source.weight), sentence, of)
+        (_WORTH[role_of(sentence) or ClauseType.NOTED] * (0.5 + source.weight), sentence, of)
         for of, source in enumerate(sources)
         for one in split_sentences(without_tags(source.text))
         if (sentence := _claim(one)) is not None

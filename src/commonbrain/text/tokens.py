@@ -168,12 +168,8 @@ def upper_bound(text: str) -> int:
     return max(-(-hundredths // 100), min(size, -(-hundredths // 80) + 4))
 
 
-def _shape(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
-
-
 def _hundredths(text: str) -> int:
-    shape = _shape(text)
+    shape = text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
     price = _price_of_short if len(shape) <= _SHORT_SHAPE else _price_of_shape
     unsimplified = _unsimplified(text) if b"Z" in shape else 0
     return price(shape) + _UNSIMPLIFIED * unsimplified

@@ -21,9 +21,9 @@ from commonbrain.model.links import Link
 from commonbrain.model.memory import Memory, Thread
 from commonbrain.model.messages import Receipt
 from commonbrain.model.reading import UNREAD
-from commonbrain.model.revision import Change
+from commonbrain.model.revision import Revision
 from commonbrain.model.support import Review
-from commonbrain.model.tasks import Ack
+from commonbrain.model.tasks import TaskDecision
 from commonbrain.storage.interface import Annotation
 from commonbrain.transfer.importer import Unreadable
 
@@ -36,12 +36,12 @@ class ArchivedRecord:
     changed: int
 
 
-Record = Thread | ArchivedRecord | Link | Annotation | Change | Receipt | Review | Ack
+Record = Thread | ArchivedRecord | Link | Annotation | Revision | Receipt | Review | TaskDecision
 """Everything in a store that cannot be derived, in the order in which it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ArchiveLine:
     """A record, and the progress at its end, 0..1."""
 
     content: Record | Unreadable
@@ -73,10 +73,10 @@ _TYPES: Final[Mapping[str, type]] = {
     "thread": Thread,
     "link": Link,
     "annotation": Annotation,
-    "change": Change,
+    "change": Revision,
     "review": Review,
     "receipt": Receipt,
-    "ack": Ack,
+    "ack": TaskDecision,
 }
 _NAMES: Final = {type_: name for name, type_ in _TYPES.items()}
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
@@ -93,9 +93,9 @@ def to_json(record: Record) -> Fields:
     match record:
         case ArchivedRecord(memory=memory, changed=changed):
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
-        case Change():
+        case Revision():
             return {"change": _change(record)}
-        case Thread() | Link() | Annotation() | Review() | Receipt() | Ack():
+        case Thread() | Link() | Annotation() | Review() | Receipt() | TaskDecision():
             what = _NAMES[type(record)]
             return {what: _plain(what, record)}
 
@@ -140,7 +140,7 @@ def _memory(memory: Memory) -> Fields:
     return fields | {"detail": _shown_detail(memory.detail)}
 
 
-def _change(change: Change) -> Fields:
+def _change(change: Revision) -> Fields:
     fields = _plain("change", change)
     images = {"before": change.before, "after": change.after}
     return fields | {side: _shown_image(image) for side, image in images.items() if image}
@@ -246,7 +246,7 @@ def write_archive(target: Path, records: Iterable[Record]) -> int:
         ) from error
 
 
-def read_archive(source: Path) -> Iterator[Line]:
+def read_archive(source: Path) -> Iterator[ArchiveLine]:
     """Read the records in order, one in memory at a time.
 
     Raises:
@@ -310,7 +310,7 @@ def _check_head(stream: BinaryIO, source: Path) -> None:
             )
 
 
-def _lines(stream: BinaryIO, source: Path) -> Iterator[Line]:
+def _lines(stream: BinaryIO, source: Path) -> Iterator[ArchiveLine]:
     with stream:
         size = os.fstat(stream.fileno()).st_size
         count = 0
@@ -321,7 +321,7 @@ def _lines(stream: BinaryIO, source: Path) -> Iterator[Line]:
                 case value:
                     count += 1
                     content = _content(value, number=count)
-                    yield Line(content=content, progress=min(1.0, stream.tell() / size))
+                    yield ArchiveLine(content=content, progress=min(1.0, stream.tell() / size))
     raise InvalidInputError(
         f"{source} ends before its time: it was cut short, or changed by hand.",
         hint="What came before was taken in. Export again and import that.",

@@ -27,7 +27,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class SourceRelation:
     """A relation between two memories of the source, named by their `source_ref`s.
 
     `type` is the relation of the first to the second. Without one, the first supersedes the second.
@@ -42,19 +42,19 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Omitted:
+class OmittedContent:
     """What the source holds and Commonbrain does not take over, such as `tool results`."""
 
     what: str
     count: int = 1
 
 
-Content = Draft | Unreadable | Relation | Omitted
+Content = Draft | Unreadable | SourceRelation | OmittedContent
 """What an importer yields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class ImportItem:
     """A piece read from a source, and the progress at its end, 0..1."""
 
     content: Content
@@ -68,13 +68,13 @@ class Meter:
     total: int
     done: int = 0
 
-    def piece(self, content: Content) -> Piece:
+    def piece(self, content: Content) -> ImportItem:
         """Make a piece that ends here."""
-        return Piece(content=content, progress=min(self.done / max(self.total, 1), 1.0))
+        return ImportItem(content=content, progress=min(self.done / max(self.total, 1), 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DetectedSource:
     """A source where programs usually keep it; counted without reading it."""
 
     path: Path
@@ -101,11 +101,11 @@ class Importer(Protocol):
         """Whether it yields relations; a continued import then looks up earlier memories."""
         ...
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the sources below a home folder at their usual places, without reading them."""
         ...
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the pieces of a source in order, without reading a large one as a whole.
 
         The same source gives the same drafts with the same `source_ref`s, so that reading it twice
@@ -209,17 +209,17 @@ def join_part(file: Path, part: str | None) -> Path:
     return file if part is None else file.with_name(f"{file.name}#{part}")
 
 
-def files_found(folder: Path, pattern: str) -> Iterator[Found]:
+def files_found(folder: Path, pattern: str) -> Iterator[DetectedSource]:
     """Return a folder as one source if files below it match a pattern, such as `**/*.jsonl`."""
     sizes = [one.stat().st_size for one in folder.glob(pattern) if one.is_file()]
     if sizes:
-        yield Found(path=folder, count=len(sizes), size_bytes=sum(sizes))
+        yield DetectedSource(path=folder, count=len(sizes), size_bytes=sum(sizes))
 
 
-def file_found(path: Path) -> Iterator[Found]:
+def file_found(path: Path) -> Iterator[DetectedSource]:
     """Return a file as a source if it is there."""
     if path.is_file():
-        yield Found(path=path, count=1, size_bytes=path.stat().st_size)
+        yield DetectedSource(path=path, count=1, size_bytes=path.stat().st_size)
 
 
 _DIGEST_CHARS: Final = 16

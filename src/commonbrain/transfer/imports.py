@@ -25,11 +25,11 @@ from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.transfer.importer import (
     Importer,
+    ImportItem,
     LocatesProjects,
-    Omitted,
-    Piece,
+    OmittedContent,
     ReadsDatabase,
-    Relation,
+    SourceRelation,
     Unreadable,
     check_is_path,
     find_importer,
@@ -273,8 +273,8 @@ class Import:
         return Remember(self.services, self.caller)
 
     def _prepared(
-        self, pieces: Iterator[Piece], source: ImportSource, *, check: Callable[[], None]
-    ) -> Generator[tuple[list[Piece], PreparedBatch | Sequence[ItemResult]]]:
+        self, pieces: Iterator[ImportItem], source: ImportSource, *, check: Callable[[], None]
+    ) -> Generator[tuple[list[ImportItem], PreparedBatch | Sequence[ItemResult]]]:
         """Yield each batch with what is to be stored of it, or with its preview in a dry run.
 
         One thread reads and prepares the next batch while the last one is stored: the model uses
@@ -285,7 +285,7 @@ class Import:
         batches = _batches(pieces)
         previewed = PreviewedDrafts()
 
-        def prepare() -> tuple[list[Piece], PreparedBatch | Sequence[ItemResult]] | None:
+        def prepare() -> tuple[list[ImportItem], PreparedBatch | Sequence[ItemResult]] | None:
             batch = next(batches, None)
             if batch is None:
                 return None
@@ -304,7 +304,7 @@ class Import:
 
     def _store(
         self,
-        batch: Sequence[Piece],
+        batch: Sequence[ImportItem],
         prepared: PreparedBatch | Sequence[ItemResult],
         *,
         report: ImportReport,
@@ -313,7 +313,7 @@ class Import:
     ) -> ImportReport:
         """Store a batch in one transaction, its relations included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
-        relations = [one.content for one in batch if isinstance(one.content, Relation)]
+        relations = [one.content for one in batch if isinstance(one.content, SourceRelation)]
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
             return _add(report, batch, outcomes=prepared, related=known.preview(relations))
@@ -344,7 +344,7 @@ class Import:
         return importer
 
 
-def _placed(pieces: Iterator[Piece], project: str | None) -> Iterator[Piece]:
+def _placed(pieces: Iterator[ImportItem], project: str | None) -> Iterator[ImportItem]:
     """Put drafts into the given project."""
     for piece in pieces:
         if project is not None and isinstance(piece.content, Draft):
@@ -353,12 +353,12 @@ def _placed(pieces: Iterator[Piece], project: str | None) -> Iterator[Piece]:
             yield piece
 
 
-def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _batches(pieces: Iterator[ImportItem]) -> Iterator[list[ImportItem]]:
     while batch := list(islice(pieces, IMPORT_BATCH)):
         yield batch
 
 
-def _drafts(batch: Sequence[Piece], source: ImportSource) -> list[Draft]:
+def _drafts(batch: Sequence[ImportItem], source: ImportSource) -> list[Draft]:
     """Return the drafts of a batch with what only an import sets, and as many tags as fit."""
     return [
         replace(
@@ -375,7 +375,7 @@ def _drafts(batch: Sequence[Piece], source: ImportSource) -> list[Draft]:
 
 def _add(
     report: ImportReport,
-    batch: Sequence[Piece],
+    batch: Sequence[ImportItem],
     *,
     outcomes: Sequence[ItemResult],
     related: Mapping[str, int],
@@ -393,9 +393,9 @@ def _add(
             case Unreadable(where=where, reason=reason):
                 refusals.append(Refusal(where=where, reason=reason))
                 counted.append("unreadable")
-            case Omitted(what=what, count=count):
+            case OmittedContent(what=what, count=count):
                 omitted[what] += count
-            case Relation():
+            case SourceRelation():
                 pass
             case Draft() as draft:
                 outcome = next(results)

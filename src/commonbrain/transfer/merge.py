@@ -23,16 +23,16 @@ from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.links import Link, link_image
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
 from commonbrain.model.messages import Receipt
-from commonbrain.model.revision import Change
+from commonbrain.model.revision import Revision
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
-from commonbrain.model.tasks import Ack
+from commonbrain.model.tasks import TaskDecision
 from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.storage.job_queue import enqueue_embedding
-from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_archive
+from commonbrain.transfer.archive import ArchivedRecord, ArchiveLine, Record, read_archive
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.importer import Unreadable, check_is_path
 from commonbrain.transfer.imports import (
@@ -60,7 +60,7 @@ def exists_in_store(tx: Transaction, record: Record) -> bool:
 
 
 def _is_related_known(
-    tx: Transaction, record: Link | Annotation | Receipt | Change | Review | Ack
+    tx: Transaction, record: Link | Annotation | Receipt | Revision | Review | TaskDecision
 ) -> bool:
     match record:
         case Annotation(memory_id=memory_id, id=id_):
@@ -68,16 +68,16 @@ def _is_related_known(
         case Receipt(message_id=message_id, agent=agent):
             delivered = tx.messages.of([message_id]).get(message_id, ())
             return any(one.agent == agent for one in delivered)
-        case Link() | Ack():
+        case Link() | TaskDecision():
             there = same_link(tx, record) if isinstance(record, Link) else same_ack(tx, record)
             return there is not None or (isinstance(record, Link) and was_dropped(tx, record))
-        case Change(memory_id=memory_id, id=id_):
+        case Revision(memory_id=memory_id, id=id_):
             return any(change.id == id_ for change in tx.changes.of([memory_id]))
         case Review(memory_id=memory_id):
             return record in tx.reviews.of([memory_id]).get(memory_id, ())
 
 
-def same_ack(tx: Transaction, ack: Ack) -> Ack | None:
+def same_ack(tx: Transaction, ack: TaskDecision) -> TaskDecision | None:
     """Return the acknowledgement by the same session."""
     there = tx.acks.of([ack.memory_id]).get(ack.memory_id, ())
     return next((one for one in there if one.whose == ack.whose), None)
@@ -160,7 +160,7 @@ class Merge:
             if isinstance(line.content, ArchivedRecord)
         )
 
-    def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _MergeState:
+    def _known(self, lines: Iterable[ArchiveLine], *, is_begun: bool) -> _MergeState:
         """Collect what later lines need from lines that were merged before."""
         merge_state = _MergeState(is_begun=is_begun)
         if not is_begun:
@@ -180,7 +180,7 @@ class Merge:
 
     def _batch(
         self,
-        batch: Sequence[Line],
+        batch: Sequence[ArchiveLine],
         merge_state: _MergeState,
         *,
         report: ImportReport,
@@ -219,7 +219,7 @@ class Merge:
             on_commit(tx, done)
         return done
 
-    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors] | None:
+    def _embed(self, batch: Sequence[ArchiveLine]) -> Mapping[int, Vectors] | None:
         """Embed new searchable memories; None if the embedder is unavailable."""
         offered = [
             line.content.memory for line in batch if isinstance(line.content, ArchivedRecord)
@@ -255,14 +255,14 @@ class Merge:
                 memory = tx.memories.get([record.memory_id]).get(record.memory_id)
                 is_present = memory is not None and not is_erased(memory)
                 is_new = is_present and tx.annotations.merge(record)
-            case Change():
+            case Revision():
                 is_new = _take_change(tx, record)
             case Review():
                 return _take_review(tx, record)
             case Receipt():
                 memory = tx.memories.get([record.message_id]).get(record.message_id)
                 is_new = memory is not None and not is_erased(memory) and tx.messages.merge(record)
-            case Ack():
+            case TaskDecision():
                 is_new = _take_ack(tx, record)
         return "stored" if is_new else "exists"
 
@@ -324,7 +324,7 @@ class Merge:
                     _link_successor(tx, old)
 
 
-def _not_free(line: Line) -> Refusal:
+def _not_free(line: ArchiveLine) -> Refusal:
     """Reject a record whose id is taken, but not by this tenant."""
     return Refusal(
         where=f"{line.progress:.1%} into the file",
@@ -350,7 +350,7 @@ class _MergeState:
             self.successors.append(replace(memory, body=""))
 
 
-def _take_ack(tx: Transaction, ack: Ack) -> bool:
+def _take_ack(tx: Transaction, ack: TaskDecision) -> bool:
     """Store an acknowledgement, unless the same session gave a later one here."""
     item = tx.memories.get([ack.memory_id]).get(ack.memory_id)
     known = same_ack(tx, ack)
@@ -434,7 +434,7 @@ def _review_order(review: Review) -> tuple[bool, datetime]:
     return review.is_open, review.settled_at or review.at
 
 
-def _take_change(tx: Transaction, change: Change) -> bool:
+def _take_change(tx: Transaction, change: Revision) -> bool:
     """Merge a change; without text if the memory is erased here."""
     changed = tx.memories.get([change.memory_id]).get(change.memory_id)
     if changed is None:

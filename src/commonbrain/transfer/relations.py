@@ -23,11 +23,11 @@ from commonbrain.model.memory import (
     Memory,
     State,
 )
-from commonbrain.model.revision import Action, Change, superseded
+from commonbrain.model.revision import Action, Revision, superseded
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
 from commonbrain.security.authority import is_authorized
 from commonbrain.storage.change_log import ChangeContext, record_related_change, record_update
-from commonbrain.transfer.importer import Relation
+from commonbrain.transfer.importer import SourceRelation
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -74,7 +74,7 @@ class SourceMap:
                 # Of a text in several parts, the first one represents it.
                 self.ids.setdefault(draft.source_ref, id_)
 
-    def preview(self, relations: Iterable[Relation]) -> Counter[str]:
+    def preview(self, relations: Iterable[SourceRelation]) -> Counter[str]:
         """Count the relations whose ends are known."""
         return Counter(
             (_LINKS if one.type else _SUPERSESSIONS)
@@ -84,7 +84,7 @@ class SourceMap:
         )
 
     def relate(
-        self, tx: Transaction, relations: Iterable[Relation], *, origin: RelationOrigin
+        self, tx: Transaction, relations: Iterable[SourceRelation], *, origin: RelationOrigin
     ) -> Counter[str]:
         """Apply relations, and count the outcomes of those that are new."""
         counts: Counter[str] = Counter()
@@ -103,7 +103,7 @@ class SourceMap:
         return counts
 
     def _ends(
-        self, tx: Transaction, relation: Relation, *, caller: Caller
+        self, tx: Transaction, relation: SourceRelation, *, caller: Caller
     ) -> tuple[Memory, Memory] | None:
         first, second = self.ids.get(relation.first), self.ids.get(relation.second)
         if first is None or second is None:
@@ -121,10 +121,10 @@ def same_link(tx: Transaction, link: Link) -> Link | None:
     return next((one for one in there if (one.from_id, one.to_id) == key), None)
 
 
-def last_change_of(tx: Transaction, link: Link) -> Change | None:
+def last_change_of(tx: Transaction, link: Link) -> Revision | None:
     """Return the last change of the link with the same ends and type."""
     key = link.from_id, link.to_id, link.type
-    last: Change | None = None
+    last: Revision | None = None
     for change in tx.changes.of([link.from_id, link.to_id]):
         image = change.after.get("link") or change.before.get("link")
         if isinstance(image, Mapping):
@@ -138,7 +138,7 @@ def _link(
     tx: Transaction,
     ends: tuple[Memory, Memory],
     *,
-    relation: Relation,
+    relation: SourceRelation,
     type_: LinkType,
     origin: RelationOrigin,
 ) -> str | None:

@@ -56,7 +56,7 @@ from commonbrain.web.rendering import STATIC_FOLDERS
 from commonbrain.web.request_guard import HEADERS, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
 from commonbrain.web.screens.parts import page_environment
-from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, Uploads
+from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
 from commonbrain.web.visit import Visit
 
 Form = ImmutableMultiDict[str, str]
@@ -92,12 +92,12 @@ def make_page(
 
     """
     settings, login = settings or PageSettings(), login or LinkLogin()
-    page = Page(
+    page = BrowserPages(
         brain=brain,
         sessions=sessions,
         threads=threads,
         settings=settings,
-        uploads=Uploads(settings.take_upload),
+        uploads=FormUploads(settings.take_upload),
         backups=backups,
         login=login,
         environment=page_environment(*([login.templates] if login.templates else [])),
@@ -137,7 +137,7 @@ class _CachedFiles(StaticFiles):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class BrowserPages:
     """Answers the requests of browsers."""
 
     _: KW_ONLY
@@ -145,7 +145,7 @@ class Page:
     sessions: PageSessions
     threads: ThreadLimiter
     settings: PageSettings
-    uploads: Uploads
+    uploads: FormUploads
     backups: Backups | None = None
     login: Login
     environment: Environment
@@ -404,11 +404,11 @@ class Login(Protocol):
         """The package whose folder `templates` has those of its routes; None for the page's."""
         ...
 
-    def routes(self, page: Page) -> list[Route]:
+    def routes(self, page: BrowserPages) -> list[Route]:
         """Return its routes."""
         ...
 
-    async def ask(self, page: Page, request: Request, *, next_: str) -> Response:
+    async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:
         """Answer a request without a session; `next_` is the path to open with one."""
         ...
 
@@ -418,7 +418,7 @@ class LinkLogin:
 
     templates = None
 
-    def routes(self, page: Page) -> list[Route]:
+    def routes(self, page: BrowserPages) -> list[Route]:
         """Return the route of the link, and the place that leaving the page leads to."""
 
         async def open_link(request: Request) -> Response:
@@ -429,7 +429,7 @@ class LinkLogin:
 
         return [Route("/open", open_link), Route("/login", show_login)]
 
-    async def ask(self, page: Page, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives it
+    async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives it
         """Say how to get a link."""
         return page.render(request, "no_session.html", values={}, status=HTTPStatus.UNAUTHORIZED)
 

@@ -64,7 +64,7 @@ class BackupRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class BackupEstimate:
     """The size of the next backup, before it is made."""
 
     size_bytes: int
@@ -114,10 +114,10 @@ class Backups:
         """The backup that is being made, or that was made last."""
         return self._run
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> BackupEstimate:
         """Return how large a backup will be, and how much space there is."""
         free = shutil.disk_usage(gettempdir()).free
-        return Estimate(size_bytes=self._size(), free_bytes=free)
+        return BackupEstimate(size_bytes=self._size(), free_bytes=free)
 
     def start(self, brain: Brain, *, folder: str | None = None) -> BackupRun:
         """Start a backup into a folder of this machine, or for a download.

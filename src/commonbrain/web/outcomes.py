@@ -29,7 +29,7 @@ _HEADLINE_CHARS: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ActionOutcome:
     """One or more sentences, in which the name of what was changed can be a link."""
 
     text: str
@@ -77,7 +77,7 @@ class Preview:
         return self.verb.format("").removesuffix(" of ").strip()
 
 
-def describe_outcome(name: str, done: Done[Any, Any]) -> Outcome:
+def describe_outcome(name: str, done: Done[Any, Any]) -> ActionOutcome:
     """Say what an operation did."""
     return _OUTCOMES[name](done)
 
@@ -190,11 +190,13 @@ def quoted(headline: str) -> str:
     return f"“{shown}”"
 
 
-def _memory(sentence: str, *, id_: str, headline: str | None, more: Sequence[str] = ()) -> Outcome:
+def _memory(
+    sentence: str, *, id_: str, headline: str | None, more: Sequence[str] = ()
+) -> ActionOutcome:
     """Return a sentence about a memory, with its headline in place of `{}`, and more sentences."""
     subject = quoted(headline) if headline else id_
     text = _join(sentence.format(subject), *more)
-    return Outcome(text=text, subject=subject, page=f"/memory/{id_}")
+    return ActionOutcome(text=text, subject=subject, page=f"/memory/{id_}")
 
 
 def _join(*sentences: str) -> str:
@@ -215,12 +217,12 @@ def _affected(affected: AffectedDependents | None) -> str:
     return f"{affected.count:,}{more} memories that depend on it need review now."
 
 
-def _revised(done: Done[ReviseRequest, ReviseResult]) -> Outcome:
+def _revised(done: Done[ReviseRequest, ReviseResult]) -> ActionOutcome:
     request, reply = done.request, done.reply
     if reply.status is ChangeStatus.PROPOSED:
         return _proposed(reply.id)
     if reply.status is ChangeStatus.REFUSED:
-        return Outcome(text=_reason_of(reply))
+        return ActionOutcome(text=_reason_of(reply))
     headline = reply.outcome.headline if reply.outcome else reply.headline
     if reply.status in {ChangeStatus.UNCHANGED, ChangeStatus.DRY_RUN}:
         sentence = _UNCHANGED.get(request.op, "{} was not changed.")
@@ -271,11 +273,11 @@ _UNCHANGED: Final[Mapping[str, str]] = {
 }
 
 
-def _proposed(id_: str) -> Outcome:
+def _proposed(id_: str) -> ActionOutcome:
     """Say that a change waits for a decision."""
     subject = "Your proposal"
     text = f"{subject} waits in the review queue for a person or agent with enough trust."
-    return Outcome(text=text, subject=subject, page=f"/memory/{id_}")
+    return ActionOutcome(text=text, subject=subject, page=f"/memory/{id_}")
 
 
 def _reason_of(reply: ReviseResult) -> str:
@@ -286,11 +288,11 @@ def _reason_of(reply: ReviseResult) -> str:
     return _join(reason, hint)
 
 
-def _forgotten(done: Done[ForgetRequest, BulkChangeResult]) -> Outcome:
+def _forgotten(done: Done[ForgetRequest, BulkChangeResult]) -> ActionOutcome:
     request, reply = done.request, done.reply
     if request.op == "erase":
         # The cookie of the notice must not contain what was erased.
-        return Outcome(text=f"Erased {_count(reply.count)}. No copy of the text is left.")
+        return ActionOutcome(text=f"Erased {_count(reply.count)}. No copy of the text is left.")
     if reply.status is Phase.PROPOSED:
         return _proposed(reply.items[0].id)
     one, many, nothing = _FORGOTTEN[request.op]
@@ -309,7 +311,7 @@ _FORGOTTEN: Final = {
 """What is said of one memory, of several, and of none."""
 
 
-def _edited(done: Done[BulkRequest, BulkChangeResult]) -> Outcome:
+def _edited(done: Done[BulkRequest, BulkChangeResult]) -> ActionOutcome:
     request, reply = done.request, done.reply
     one, many = _EDITED[request.op]
     return _changed(reply, one=one, many=many, nothing="None of them was changed.")
@@ -324,15 +326,15 @@ _EDITED: Final = {
 }
 
 
-def _changed(reply: BulkChangeResult, *, one: str, many: str, nothing: str) -> Outcome:
+def _changed(reply: BulkChangeResult, *, one: str, many: str, nothing: str) -> ActionOutcome:
     """Say what a change of any number of memories did, and what it left out."""
     more = (_left_out(reply), _affected(reply.affected))
     if reply.status is not Phase.DONE or not reply.count:
-        return Outcome(text=_join(nothing, *more))
+        return ActionOutcome(text=_join(nothing, *more))
     if reply.count == 1 and reply.items:
         [only] = reply.items
         return _memory(one, id_=only.id, headline=only.headline, more=more)
-    return Outcome(text=_join(many.format(_count(reply.count)), *more))
+    return ActionOutcome(text=_join(many.format(_count(reply.count)), *more))
 
 
 def _left_out(reply: BulkChangeResult) -> str:
@@ -345,14 +347,14 @@ def _left_out(reply: BulkChangeResult) -> str:
     return _join(f"{reply.skipped_count:,} stay as they are.", named)
 
 
-def _messaged(done: Done[MessageRequest, MessageResponse]) -> Outcome:
+def _messaged(done: Done[MessageRequest, MessageResponse]) -> ActionOutcome:
     request, reply = done.request, done.reply
     if reply.sent is not None:
         everybody = EVERYBODY in reply.sent.to
         to = "all" if everybody else ", ".join(reply.sent.to)
         subject = "the reply" if request.op == "reply" else "the message"
         text = _join(f"Sent {subject} to {to}.", *reply.sent.warnings)
-        return Outcome(text=text, subject=subject, page=f"/thread/{reply.sent.thread}")
+        return ActionOutcome(text=text, subject=subject, page=f"/thread/{reply.sent.thread}")
     if reply.threads:
         return _thread_changed(reply, request.status, is_changed=done.is_changed)
     messages = reply.messages or ()
@@ -360,10 +362,14 @@ def _messaged(done: Done[MessageRequest, MessageResponse]) -> Outcome:
         [one] = messages
         sentence = "Acknowledged {}."
         return _memory(sentence, id_=one.id, headline=one.headline)
-    return Outcome(text=f"Marked {_count(len(messages), one='message', many='messages')} as read.")
+    return ActionOutcome(
+        text=f"Marked {_count(len(messages), one='message', many='messages')} as read."
+    )
 
 
-def _thread_changed(reply: MessageResponse, status: str | None, *, is_changed: bool) -> Outcome:
+def _thread_changed(
+    reply: MessageResponse, status: str | None, *, is_changed: bool
+) -> ActionOutcome:
     assert reply.threads is not None  # noqa: S101 the verb returns it
     [thread] = reply.threads
     subject = quoted(thread.subject)
@@ -373,14 +379,14 @@ def _thread_changed(reply: MessageResponse, status: str | None, *, is_changed: b
         text = f"{subject} was {status} already."
     else:
         text = f"{'Closed' if status == 'closed' else 'Reopened'} {subject}."
-    return Outcome(text=text, subject=subject, page=f"/thread/{thread.id}")
+    return ActionOutcome(text=text, subject=subject, page=f"/thread/{thread.id}")
 
 
-def _leased(done: Done[SessionRequest, SessionResponse]) -> Outcome:
+def _leased(done: Done[SessionRequest, SessionResponse]) -> ActionOutcome:
     request, reply = done.request, done.reply
     lease = reply.lease
     if lease is None:
-        return Outcome(text=f"Saved the {words_of(request.op)}.")
+        return ActionOutcome(text=f"Saved the {words_of(request.op)}.")
     ends = f" The claim ends {ago(lease.until, done.now)}." if lease.until else ""
     return _memory(_LEASED[lease.status] + ends, id_=lease.id, headline=lease.headline)
 
@@ -393,7 +399,7 @@ _LEASED: Final[Mapping[LeaseStatus, str]] = {
 }
 
 
-def _job_changed(done: Done[JobRequest, JobsReply]) -> Outcome:
+def _job_changed(done: Done[JobRequest, JobsReply]) -> ActionOutcome:
     request, reply = done.request, done.reply
     [job] = reply.jobs
     name = f"the {words_of(job.kind)} job"
@@ -406,13 +412,13 @@ def _job_changed(done: Done[JobRequest, JobsReply]) -> Outcome:
             text = f"Started {name} again; it waits for a worker."
         case _:
             text = f"Started {name}; it waits for a worker."
-    return Outcome(text=text)
+    return ActionOutcome(text=text)
 
 
-def _administered(done: Done[AdminRequest, AdminReply]) -> Outcome:
+def _administered(done: Done[AdminRequest, AdminReply]) -> ActionOutcome:
     request, reply = done.request, done.reply
     if not done.is_changed:
-        return Outcome(text="Nothing was changed; these are the present settings.")
+        return ActionOutcome(text="Nothing was changed; these are the present settings.")
     if reply.agents:
         [agent] = reply.agents
         if request.disabled is None or request.role is not None:
@@ -422,15 +428,15 @@ def _administered(done: Done[AdminRequest, AdminReply]) -> Outcome:
         else:
             text = _AGENT_SWITCHED[request.disabled].format(agent.name)
         page = link("/admin/keys", agent=agent.name)
-        return Outcome(text=text, subject=agent.name, page=page)
+        return ActionOutcome(text=text, subject=agent.name, page=page)
     if reply.keys:
         [key] = reply.keys
-        return Outcome(text=f"Revoked the key {key.key} of {key.agent}.")
+        return ActionOutcome(text=f"Revoked the key {key.key} of {key.agent}.")
     changed = [
         f"{words_of(name)}: {_value(getattr(request, name))}"
         for name in sorted(request.model_fields_set - {"op"})
     ]
-    return Outcome(text=f"Changed the policy; {', '.join(changed)}.")
+    return ActionOutcome(text=f"Changed the policy; {', '.join(changed)}.")
 
 
 def _value(value: object) -> str:
@@ -450,13 +456,13 @@ _AGENT_SWITCHED: Final[Mapping[bool, str]] = {
 }
 
 
-def _tenant_changed(done: Done[TenantRequest, TenantsReply]) -> Outcome:
+def _tenant_changed(done: Done[TenantRequest, TenantsReply]) -> ActionOutcome:
     request, reply = done.request, done.reply
     [tenant] = reply.tenants
     is_same = not done.is_changed and request.op != "create"
     text = (_TENANT_UNCHANGED if is_same else _TENANT_CHANGED)[request.op].format(tenant.name)
     page = link("/admin/tenants", name=tenant.name)
-    return Outcome(text=text, subject=tenant.name, page=page)
+    return ActionOutcome(text=text, subject=tenant.name, page=page)
 
 
 _TENANT_UNCHANGED: Final[Mapping[str, str]] = {
@@ -472,7 +478,7 @@ _TENANT_CHANGED: Final[Mapping[str, str]] = {
 }
 
 
-_OUTCOMES: Final[Mapping[str, Callable[[Done[Any, Any]], Outcome]]] = {
+_OUTCOMES: Final[Mapping[str, Callable[[Done[Any, Any]], ActionOutcome]]] = {
     "admin": _administered,
     "bulk": _edited,
     "forget": _forgotten,

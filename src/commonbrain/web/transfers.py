@@ -48,7 +48,7 @@ class ReceivedForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Uploads:
+class FormUploads:
     """Receives the files of forms; each is on disk twice until it is staged."""
 
     take: Callable[[Caller], AbstractContextManager[None]]

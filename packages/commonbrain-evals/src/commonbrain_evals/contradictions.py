@@ -19,7 +19,7 @@ _DATA: Final = (
 )
 
 
-class Relation(StrEnum):
+class StatementRelation(StrEnum):
     """What one statement is to another."""
 
     CONTRADICTION = "contradiction"
@@ -30,12 +30,12 @@ class Relation(StrEnum):
     PARAPHRASE = "paraphrase"
 
 
-_CONFLICTS: Final = frozenset({Relation.CONTRADICTION, Relation.UPDATE})
+_CONFLICTS: Final = frozenset({StatementRelation.CONTRADICTION, StatementRelation.UPDATE})
 _RELATIONS: Final = {
-    Label.UPDATE: Relation.UPDATE,
-    Label.NEAR_MISS: Relation.UNRELATED,
-    Label.UNRELATED: Relation.UNRELATED,
-    Label.PARAPHRASE: Relation.PARAPHRASE,
+    Label.UPDATE: StatementRelation.UPDATE,
+    Label.NEAR_MISS: StatementRelation.UNRELATED,
+    Label.UNRELATED: StatementRelation.UNRELATED,
+    Label.PARAPHRASE: StatementRelation.PARAPHRASE,
 }
 
 
@@ -43,7 +43,7 @@ _RELATIONS: Final = {
 class StatementPair:
     """Two statements and what they are to each other."""
 
-    relation: Relation
+    relation: StatementRelation
     one: str
     other: str
     is_reused: bool = False
@@ -52,7 +52,7 @@ class StatementPair:
 def read_statements() -> Sequence[StatementPair]:
     """Read the pairs for conflicts, then those for duplicates that are facts."""
     own = [
-        StatementPair(relation=Relation(row["label"]), one=row["one"], other=row["other"])
+        StatementPair(relation=StatementRelation(row["label"]), one=row["one"], other=row["other"])
         for row in read_rows("conflicts.jsonl")
     ]
     reused = [

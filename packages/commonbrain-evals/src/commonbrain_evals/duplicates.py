@@ -56,7 +56,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ThresholdResult:
     """What one threshold would find on the half that is chosen by."""
 
     threshold: float
@@ -82,13 +82,13 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DuplicatesReport:
     """The whole evaluation in one space."""
 
     space: str
     criterion: str
     spreads: tuple[Spread, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ThresholdResult, ...]
     similar_threshold: float
     configured_similar_threshold: float
     findings: tuple[Findings, ...]
@@ -111,7 +111,7 @@ class _Scored(ScoredPairs):
 
 def evaluate(
     pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress = ignore_progress
-) -> Report:
+) -> DuplicatesReport:
     """Measure, choose the threshold on one half, and see on the other what it is worth.
 
     Raises:
@@ -128,7 +128,7 @@ def evaluate(
             "No threshold meets the criterion in this vector space.",
             hint="Choose another embedder.",
         )
-    return Report(
+    return DuplicatesReport(
         space=embedder.space.name,
         criterion=_CRITERION,
         spreads=tuple(_spread(scored, label) for label in Label),
@@ -172,9 +172,9 @@ def _spread(scored: _Scored, label: Label) -> Spread:
     return Spread(label=label, pairs=len(similarities), p5=p5, p50=p50, p95=p95)
 
 
-def _step(scored: _Scored, threshold: float) -> Step:
+def _step(scored: _Scored, threshold: float) -> ThresholdResult:
     is_near = scored.labelled(Label.PARAPHRASE, Label.UPDATE)
-    return Step(
+    return ThresholdResult(
         threshold=threshold,
         similar=agreement(scored.similarities >= threshold, is_near),
     )
@@ -200,7 +200,7 @@ _EVERY = 5
 """The grid is chosen from in hundredths and shown in steps of five."""
 
 
-def show_duplicates(report: Report) -> None:
+def show_duplicates(report: DuplicatesReport) -> None:
     """Print a report."""
     console = Console(highlight=False)
     console.print(f"space {report.space}", markup=False)
@@ -221,14 +221,14 @@ def show_duplicates(report: Report) -> None:
     console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
 
 
-def _similarity_table(report: Report) -> Table:
+def _similarity_table(report: DuplicatesReport) -> Table:
     table = Table("label", "pairs", "p5", "p50", "p95", title="Similarity")
     for one in report.spreads:
         table.add_row(one.label, str(one.pairs), *(f"{q:.3f}" for q in (one.p5, one.p50, one.p95)))
     return table
 
 
-def _threshold_table(report: Report) -> Table:
+def _threshold_table(report: DuplicatesReport) -> Table:
     table = Table("at", "similar P R F1")
     table.title = "Threshold, on the half that is chosen by"
     for step in report.steps:
@@ -240,7 +240,7 @@ def _threshold_table(report: Report) -> Table:
     return table
 
 
-def _findings_table(report: Report) -> Table:
+def _findings_table(report: DuplicatesReport) -> Table:
     table = Table("half", "judged", "said/so", "precision", "95%", "recall", "95%")
     table.title = "The chosen threshold and the rules"
     for half in report.findings:
@@ -268,7 +268,7 @@ def _span(interval: Interval) -> str:
     return f"{interval.low:.0%}-{interval.high:.0%}"
 
 
-def draw_curves(report: Report) -> str:
+def draw_curves(report: DuplicatesReport) -> str:
     """Draw precision and recall over the threshold as SVG."""
     steps = report.steps
     series = {

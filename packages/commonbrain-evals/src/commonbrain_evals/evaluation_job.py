@@ -9,7 +9,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.job_queue import JobContext
-from commonbrain_evals.self_evaluation import Answer, Evaluate
+from commonbrain_evals.self_evaluation import Evaluate, RankedAnswer
 
 _SHOWN: Final = ("hit_1", "hit_5", "mrr", "packed", "abstained")
 """Metrics that the job shows; the history holds the others."""
@@ -39,7 +39,7 @@ def evaluate(task: JobContext) -> None:
         with task.step() as tx:
             reached = {"at": to_millis(at), "answers": answered}
             task.save_progress(tx, len(answered) / max(len(exam.questions), 1), reached=reached)
-    answers = [Answer.read(answered[one.key]) for one in exam.questions]
+    answers = [RankedAnswer.read(answered[one.key]) for one in exam.questions]
     with task.step() as tx:
         done = flow.result(exam, answers, id_=task.job.id)
         tx.evaluations.add(done)

@@ -40,7 +40,7 @@ class Evaluation:
     """Print the report for people."""
 
 
-def _duplicates(on_progress: Progress) -> duplicates.Report:
+def _duplicates(on_progress: Progress) -> duplicates.DuplicatesReport:
     embedder = make_embedder(load_settings())
     return duplicates.evaluate(read_pairs(), embedder, on_progress=on_progress)
 

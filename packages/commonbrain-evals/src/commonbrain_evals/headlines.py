@@ -27,7 +27,7 @@ _DATA: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledText:
+class HeadlineCase:
     """A text, and what its headline must and must not say."""
 
     sort: str
@@ -40,7 +40,7 @@ class LabelledText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class HeadlineJudgement:
     """One headline and what is wrong with it."""
 
     sort: str
@@ -78,14 +78,14 @@ class HeadlineReport:
     sha256: str
     """Of the data."""
     figures: tuple[HeadlineFigures, ...]
-    rows: tuple[Judgement, ...]
+    rows: tuple[HeadlineJudgement, ...]
     """One of each text, in the order of the data."""
 
 
-def read_texts() -> Sequence[LabelledText]:
+def read_texts() -> Sequence[HeadlineCase]:
     """Read the texts that ship with the package, in the order of the file."""
     return [
-        LabelledText(
+        HeadlineCase(
             sort=row["sort"],
             half=CalibrationSplit(row["half"]),
             text=row["text"],
@@ -97,7 +97,7 @@ def read_texts() -> Sequence[LabelledText]:
 
 
 def evaluate(
-    texts: Sequence[LabelledText], derive: Callable[[str], str] = derive_headline
+    texts: Sequence[HeadlineCase], derive: Callable[[str], str] = derive_headline
 ) -> HeadlineReport:
     """Derive a headline of every text and compare it with its labels."""
     rows = tuple(_judgement(one, derive(one.text)) for one in texts)
@@ -124,7 +124,7 @@ def show_headlines(report: HeadlineReport) -> None:
             console.print(_failure(one), markup=False)
 
 
-def _judgement(labelled: LabelledText, headline: str) -> Judgement:
+def _judgement(labelled: HeadlineCase, headline: str) -> HeadlineJudgement:
     stems = {word.stem for word in read_words(headline)}
     missing = tuple(
         one
@@ -137,7 +137,7 @@ def _judgement(labelled: LabelledText, headline: str) -> Judgement:
         if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", headline, re.IGNORECASE)
     )
     is_too_long = len(headline) > HEADLINE_CHARS_MAX or len(headline.split()) > HEADLINE_WORDS_MAX
-    return Judgement(
+    return HeadlineJudgement(
         sort=labelled.sort,
         half=labelled.half,
         text=labelled.text,
@@ -150,7 +150,7 @@ def _judgement(labelled: LabelledText, headline: str) -> Judgement:
     )
 
 
-def _figures(rows: Sequence[Judgement]) -> Iterator[HeadlineFigures]:
+def _figures(rows: Sequence[HeadlineJudgement]) -> Iterator[HeadlineFigures]:
     for half in CalibrationSplit:
         for sort in dict.fromkeys(one.sort for one in rows):
             those = [one for one in rows if one.sort == sort and one.half is half]
@@ -165,7 +165,7 @@ def _figures(rows: Sequence[Judgement]) -> Iterator[HeadlineFigures]:
                 )
 
 
-def _failure(one: Judgement) -> str:
+def _failure(one: HeadlineJudgement) -> str:
     reasons = [
         *(f"lacks {missing!r}" for missing in one.missing),
         *(f"has {unwanted!r}" for unwanted in one.unwanted),

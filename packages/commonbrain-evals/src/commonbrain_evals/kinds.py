@@ -42,7 +42,7 @@ _Matrix = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledText:
+class KindCase:
     """A text and its kind, an incident if it is what happened and labelled a bug."""
 
     text: str
@@ -51,7 +51,7 @@ class LabelledText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class KindJudgement:
     """What one text was taken for; the text only of the half calibrate."""
 
     half: CalibrationSplit
@@ -80,13 +80,13 @@ class KindReport:
     sha256: str
     """Of the data."""
     figures: tuple[KindShare, ...]
-    rows: tuple[Judgement, ...]
+    rows: tuple[KindJudgement, ...]
 
 
-def read_texts() -> Sequence[LabelledText]:
+def read_texts() -> Sequence[KindCase]:
     """Read the texts that ship with the package, in the order of the file."""
     return [
-        LabelledText(
+        KindCase(
             text=row["text"],
             kind=Kind.INCIDENT if _is_bug(row["kind"], row["label"]) else Kind(row["kind"]),
             half=CalibrationSplit(row["half"]),
@@ -99,7 +99,7 @@ def _is_bug(kind: str, label: str | None) -> bool:
     return kind == Kind.EVENT and label == "bug"
 
 
-def evaluate(texts: Sequence[LabelledText]) -> KindReport:
+def evaluate(texts: Sequence[KindCase]) -> KindReport:
     """Classify the texts: those of calibrate by folds, those of check as the product does."""
     calibrate = [one for one in texts if one.half is CalibrationSplit.CALIBRATE]
     check = [one for one in texts if one.half is CalibrationSplit.CHECK]
@@ -141,7 +141,7 @@ def fit(path: Path) -> int:
     return len(features)
 
 
-def _by_folds(texts: Sequence[LabelledText]) -> list[Kind]:
+def _by_folds(texts: Sequence[KindCase]) -> list[Kind]:
     matrix, _ = _matrix(texts)
     products = matrix @ matrix.T
     order = np.random.default_rng(_SEED).permutation(len(texts))
@@ -157,7 +157,7 @@ def _by_folds(texts: Sequence[LabelledText]) -> list[Kind]:
     return predicted
 
 
-def _matrix(texts: Sequence[LabelledText]) -> tuple[_Matrix, list[int]]:
+def _matrix(texts: Sequence[KindCase]) -> tuple[_Matrix, list[int]]:
     """Return the values of the features, one row per text, and the features of the columns."""
     read = [read_features(one.text) for one in texts]
     seen = Counter(feature for features in read for feature in features)
@@ -183,8 +183,8 @@ def _solve(products: _Matrix, kinds: Sequence[Kind]) -> _Matrix:
     return np.linalg.solve(products + np.diag(_RIDGE / rarity), targets)
 
 
-def _judgement(labelled: LabelledText, predicted: Kind) -> Judgement:
-    return Judgement(
+def _judgement(labelled: KindCase, predicted: Kind) -> KindJudgement:
+    return KindJudgement(
         half=labelled.half,
         expected=labelled.kind,
         predicted=predicted,
@@ -193,7 +193,7 @@ def _judgement(labelled: LabelledText, predicted: Kind) -> Judgement:
     )
 
 
-def _share(kind: str, half: CalibrationSplit, *, rows: Sequence[Judgement]) -> KindShare:
+def _share(kind: str, half: CalibrationSplit, *, rows: Sequence[KindJudgement]) -> KindShare:
     own = [one for one in rows if kind in {"all", one.expected}]
     count = max(len(own), 1)
     return KindShare(

@@ -33,7 +33,7 @@ _APART: Final = timedelta(minutes=9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class AuthorNote:
     """What an author wrote down on one day."""
 
     day: int
@@ -84,10 +84,10 @@ class NotesReport:
     boots: tuple[ShownAtBoot, ...]
 
 
-def read_notes() -> Sequence[Note]:
+def read_notes() -> Sequence[AuthorNote]:
     """Read the notes that ship with the package, oldest first."""
     return [
-        Note(
+        AuthorNote(
             day=row["day"],
             project=row["project"],
             agent=row["agent"],
@@ -100,7 +100,7 @@ def read_notes() -> Sequence[Note]:
 
 
 def evaluate(
-    notes: Sequence[Note], embedder: Embedder, *, on_progress: Progress = ignore_progress
+    notes: Sequence[AuthorNote], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> NotesReport:
     """Live through the notes in one store.
 
@@ -115,7 +115,7 @@ def evaluate(
         tempfile.TemporaryDirectory() as folder,
         a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as brain,
     ):
-        life = _Life(brain, clock, notes)
+        life = _NotesRun(brain, clock, notes)
         pairs: list[tuple[int, int, bool]] = []
         for place in range(len(notes)):
             pairs += life.remember(place)
@@ -152,10 +152,10 @@ def _closed(pairs: Collection[tuple[int, int]]) -> Collection[tuple[int, int]]:
     return closed
 
 
-class _Life:
+class _NotesRun:
     """The notes, remembered in the order of time by their authors."""
 
-    def __init__(self, brain: Brain, clock: FakeClock, notes: Sequence[Note]) -> None:
+    def __init__(self, brain: Brain, clock: FakeClock, notes: Sequence[AuthorNote]) -> None:
         self.brain = brain
         self.clock = clock
         self.notes = notes

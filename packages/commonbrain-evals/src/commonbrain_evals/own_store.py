@@ -11,11 +11,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain_evals.output import print_json, print_report, write_text
 from commonbrain_evals.retrieval.plots import over_time
 from commonbrain_evals.self_evaluation import Evaluate, SpaceComparison
@@ -35,7 +35,7 @@ _COLUMNS: Final = ("hit_1", "hit_5", "mrr", "packed", "asked_hit_5", "abstained"
 _SPARK_CHARS: Final = "▁▂▃▄▅▆▇█"
 
 
-def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
+def run_self(state: GlobalOptions, *, questions: int, seed: int, as_json: bool) -> None:
     """Measure, keep and print.
 
     Raises:
@@ -59,7 +59,7 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
 
 
 def run_comparison(
-    state: State, embedder: str, *, questions: int, seed: int, as_json: bool
+    state: GlobalOptions, embedder: str, *, questions: int, seed: int, as_json: bool
 ) -> None:
     """Compare the serving space with that of another embedder, and print.
 
@@ -103,7 +103,7 @@ def _render_comparison(done: SpaceComparison) -> RenderableType:
     return Group(table, *(Text(note, style="dim") for note in notes))
 
 
-def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -> None:
+def show_history(state: GlobalOptions, name: str, *, plot: Path | None, as_json: bool) -> None:
     """Print results over time, the oldest first; draw them if that is wanted.
 
     Raises:
@@ -130,12 +130,12 @@ def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -
         typer.echo(f"Nothing was measured under {name} yet. brain eval self does it.")
 
 
-def _plain_name(one: Evaluation) -> dict[str, object]:
+def _plain_name(one: StoredEvaluation) -> dict[str, object]:
     at, id_ = show_instant(one.at), ids.show(ids.EVALUATION, one.id)
     return {**asdict(one), "id": id_, "at": at}
 
 
-def _render_evaluation(done: Evaluation) -> RenderableType:
+def _render_evaluation(done: StoredEvaluation) -> RenderableType:
     table = Table()
     for title in ("", "mean", "95% interval", "questions", "that"):
         table.add_column(title)
@@ -152,11 +152,11 @@ def _render_evaluation(done: Evaluation) -> RenderableType:
     )
 
 
-def _render_history(results: Sequence[Evaluation]) -> RenderableType:
+def _render_history(results: Sequence[StoredEvaluation]) -> RenderableType:
     table = Table()
     for title in ("at", *_COLUMNS, "p50 ms"):
         table.add_column(title.replace("_", " "), overflow="fold")
-    before: Evaluation | None = None
+    before: StoredEvaluation | None = None
     for one in results:
         worse = {
             item.name for item in (compare_figures(before, one) if before else ()) if item.is_worse
@@ -174,12 +174,14 @@ def _history_cell(figure: Figure | None, *, is_worse: bool) -> Text:
     return Text(f"{shown} worse" if is_worse else shown, style="red" if is_worse else "")
 
 
-def _describe_all_changes(results: Sequence[Evaluation]) -> Iterator[RenderableType]:
+def _describe_all_changes(results: Sequence[StoredEvaluation]) -> Iterator[RenderableType]:
     for before, after in pairwise(results):
         yield from _describe_changes(before, after)
 
 
-def _describe_changes(before: Evaluation, after: Evaluation) -> Iterator[RenderableType]:
+def _describe_changes(
+    before: StoredEvaluation, after: StoredEvaluation
+) -> Iterator[RenderableType]:
     """Tell what differs in what was used, and what moved beyond chance."""
     differs_in = [
         f"{name} {was} to {now}" for name, (was, now) in compare_setups(before, after).items()
@@ -197,12 +199,12 @@ def _format_change(one: FigureChange) -> str:
     return f"{one.name} {one.before:.3f} to {one.after:.3f} ({direction})"
 
 
-def _day(one: Evaluation) -> str:
+def _day(one: StoredEvaluation) -> str:
     """Give the moment of one, to the minute."""
     return show_instant(one.at)[: len("2026-01-01T00:00")].replace("T", " ")
 
 
-def _render_sparklines(results: Sequence[Evaluation]) -> Iterator[RenderableType]:
+def _render_sparklines(results: Sequence[StoredEvaluation]) -> Iterator[RenderableType]:
     """Draw each figure over time on one line, from 0 to 1."""
     if len(results) > 1:
         for name in _COLUMNS:

@@ -65,7 +65,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class DayQuestion:
     """A question, and the answers that it wants, each with the phrases that one line must have."""
 
     sort: str
@@ -80,11 +80,11 @@ class Day:
     date: datetime
     half: CalibrationSplit
     events: tuple[Event, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[DayQuestion, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionResult:
+class DayQuestionResult:
     """The share of its answers that each way of showing the day has, by way and budget."""
 
     half: CalibrationSplit
@@ -113,7 +113,7 @@ class ReflectionReport:
     sha256: str
     tokens: Mapping[str, float]
     """By half: the share of their sources' tokens that all episodes take."""
-    rows: tuple[QuestionResult, ...]
+    rows: tuple[DayQuestionResult, ...]
     facts: tuple[FactsResult, ...]
     figures: tuple[Mapping[str, object], ...]
 
@@ -135,7 +135,7 @@ def _day(row: Mapping[str, Any]) -> Day:
         for one in row["events"]
     )
     single = [
-        Question(sort=one["sort"], text=one["text"], answers=(tuple(one["answer"]),))
+        DayQuestion(sort=one["sort"], text=one["text"], answers=(tuple(one["answer"]),))
         for one in row["questions"]
     ]
     return Day(
@@ -146,18 +146,18 @@ def _day(row: Mapping[str, Any]) -> Day:
     )
 
 
-def _on_whole_day(single: Sequence[Question], *, day: str) -> Iterator[Question]:
+def _on_whole_day(single: Sequence[DayQuestion], *, day: str) -> Iterator[DayQuestion]:
     for sort, text in _OF_DAY.items():
         answers = tuple(answer for one in single if one.sort == sort for answer in one.answers)
         if answers:
-            yield Question(sort=f"day: {sort}", text=text.format(day=day), answers=answers)
+            yield DayQuestion(sort=f"day: {sort}", text=text.format(day=day), answers=answers)
 
 
 def evaluate(
     days: Sequence[Day], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> ReflectionReport:
     """Live through the days of each half that there is in a store of its own, then ask."""
-    tally = _Tally()
+    tally = _ReflectionTally()
     for number, half in enumerate(CalibrationSplit):
         own = [day for day in days if day.half is half]
         if not own:
@@ -185,8 +185,8 @@ def evaluate(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Tally:
-    rows: list[QuestionResult] = field(default_factory=list[QuestionResult])
+class _ReflectionTally:
+    rows: list[DayQuestionResult] = field(default_factory=list[DayQuestionResult])
     facts: list[FactsResult] = field(default_factory=list[FactsResult])
     tokens: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -209,7 +209,7 @@ def _lived(
         yield brain
 
 
-def _ask_all(on: Brain, days: Sequence[Day], *, off: Brain, tally: _Tally) -> None:
+def _ask_all(on: Brain, days: Sequence[Day], *, off: Brain, tally: _ReflectionTally) -> None:
     half = days[0].half
     episodes = on.recall(kinds=[Kind.EPISODE], max_items=100, max_tokens=RECALL_TOKENS_MAX).items
     events = [event for day in days for event in day.events]
@@ -224,12 +224,14 @@ def _ask_all(on: Brain, days: Sequence[Day], *, off: Brain, tally: _Tally) -> No
                 **dict(_of_store(question, on=on, off=off)),
             }
             tally.rows.append(
-                QuestionResult(half=half, sort=question.sort, question=question.text, shown=shown)
+                DayQuestionResult(
+                    half=half, sort=question.sort, question=question.text, shown=shown
+                )
             )
 
 
 def _of_day(
-    question: Question, day: Day, *, episodes: Sequence[Item], off: Brain
+    question: DayQuestion, day: Day, *, episodes: Sequence[Item], off: Brain
 ) -> Iterator[tuple[str, float]]:
     """Show as many tokens of a day's events as its episodes have, at most the budget."""
     of_episodes = [line for one in episodes for line in one.shown_text.splitlines()]
@@ -252,7 +254,7 @@ def _of_day(
             yield f"{name} {budget}", _share(question, _first(lines, tokens=min(budget, whole)))
 
 
-def _of_store(question: Question, *, on: Brain, off: Brain) -> Iterator[tuple[str, float]]:
+def _of_store(question: DayQuestion, *, on: Brain, off: Brain) -> Iterator[tuple[str, float]]:
     """Recall as agents do, each item with its line of provenance."""
     for budget in (*BUDGETS, RECALL_TOKENS_DEFAULT):
         for name, brain, kinds in (
@@ -280,7 +282,7 @@ def _first(lines: Iterable[str], *, tokens: int) -> list[str]:
     return chosen
 
 
-def _share(question: Question, lines: Sequence[str]) -> float:
+def _share(question: DayQuestion, lines: Sequence[str]) -> float:
     folded = [line.casefold() for line in lines]
     answered = [
         any(all(phrase.casefold() in line for phrase in answer) for line in folded)
@@ -308,7 +310,7 @@ def _is_of(body: str, text: str) -> bool:
     return body.partition(": ")[2].rstrip(".") in text or body.rstrip(".") in text
 
 
-def _figures(rows: Sequence[QuestionResult]) -> Iterator[Mapping[str, object]]:
+def _figures(rows: Sequence[DayQuestionResult]) -> Iterator[Mapping[str, object]]:
     for half in dict.fromkeys(row.half for row in rows):
         own = [row for row in rows if row.half is half]
         single = [row for row in own if not row.sort.startswith("day: ")]

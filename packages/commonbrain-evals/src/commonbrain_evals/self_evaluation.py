@@ -40,7 +40,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.model_card import ModelRole, ModelState
-from commonbrain.model.query import Entry, FeedbackMark, Filter, is_allowed
+from commonbrain.model.query import FeedbackMark, Filter, RecallLogEntry, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.observability.interface import SILENT
@@ -50,7 +50,7 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.guard import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.text.segmentation import split_sentences
 from commonbrain_evals.self_evaluation_figures import DEPTH, figure, gain
 
@@ -81,7 +81,7 @@ class QuestionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class StoreQuestion:
     """A question and its answers; none if it asks for something absent."""
 
     key: str
@@ -95,7 +95,7 @@ def hash_draw(seed: int, key: object) -> int:
     return int.from_bytes(blake2b(f"{seed}:{key}".encode(), digest_size=8).digest(), "big")
 
 
-def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
+def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[StoreQuestion]:
     """Make questions for memories from their own words; memories that are too short are skipped."""
     common, usual = _common(memories), max(2, len(memories) // _USUAL)
 
@@ -107,7 +107,7 @@ def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Qu
 
     texts = ((memory, _query_for(memory, seed=seed, rank=rank)) for memory in memories)
     made = (
-        Question(
+        StoreQuestion(
             key=f"k{memory.id}", sort=QuestionKind.KNOWN, text=text, gold=frozenset({memory.id})
         )
         for memory, text in texts
@@ -139,7 +139,9 @@ def _content_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in search_terms(text) if len(word) >= _LETTERS_MIN)
 
 
-def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
+def unanswerable_questions(
+    memories: Sequence[Memory], *, seed: int, count: int
+) -> list[StoreQuestion]:
     """Make questions without an answer, from words that each occur in one other memory only."""
     common = _common(memories)
     contents = (_content_words(full_text(one.headline, one.body)) for one in memories)
@@ -151,7 +153,7 @@ def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int)
     mixed = sorted(lone, key=lambda word: hash_draw(seed, f"absent {word}"))
     starts = range(0, len(mixed) - _ABSENT_WORDS + 1, _ABSENT_WORDS)
     return [
-        Question(
+        StoreQuestion(
             key=f"a{start}",
             sort=QuestionKind.ABSENT,
             text=" ".join(mixed[start : start + _ABSENT_WORDS]),
@@ -162,15 +164,17 @@ def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int)
 
 
 def questions_from_recalls(
-    entries: Iterable[Entry], *, findable: Collection[int], count: int
-) -> list[Question]:
+    entries: Iterable[RecallLogEntry], *, findable: Collection[int], count: int
+) -> list[StoreQuestion]:
     """Return past queries with feedback, latest first, each once."""
-    made: dict[str, Question] = {}
+    made: dict[str, StoreQuestion] = {}
     for entry in sorted(entries, key=lambda entry: -entry.id):
         good = {memory for memory, marks in entry.marks.items() if marks & _GOOD}
         gold = frozenset(good.intersection(findable))
         if entry.query and gold and len(made) < count:
-            one = Question(key=f"t{entry.id}", sort=QuestionKind.ASKED, text=entry.query, gold=gold)
+            one = StoreQuestion(
+                key=f"t{entry.id}", sort=QuestionKind.ASKED, text=entry.query, gold=gold
+            )
             made.setdefault(entry.query, one)
     return list(made.values())
 
@@ -202,7 +206,7 @@ class _FrozenClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RankedAnswer:
     """The result of one question, in a form that a job can store."""
 
     sort: QuestionKind
@@ -226,7 +230,7 @@ class Answer:
         ]  # fmt: skip
 
     @classmethod
-    def read(cls, plain: Sequence[object]) -> Answer:
+    def read(cls, plain: Sequence[object]) -> RankedAnswer:
         """Convert from the result of `plain`."""
         sort, ranks, gold, packed, is_found, ms, lacks = plain
         return cls(
@@ -245,11 +249,11 @@ class EvaluationSet:
     """Questions to the store as of one time, and the recall that answers them."""
 
     at: datetime
-    questions: tuple[Question, ...]
+    questions: tuple[StoreQuestion, ...]
     setup: Mapping[str, object]
     recall: Recall
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: StoreQuestion) -> RankedAnswer:
         """Ask once for the ranks, and once as agents do, which is timed."""
         clock = self.recall.services.clock
         with unshown():
@@ -262,7 +266,7 @@ class EvaluationSet:
         gold = question.gold
         places = enumerate(_ids(ranked), 1)
         answered = gold.intersection(_ids(served, is_in_words=True))
-        return Answer(
+        return RankedAnswer(
             sort=question.sort,
             ranks=tuple(place for place, id_ in places if id_ in gold),
             gold=len(gold),
@@ -332,7 +336,7 @@ class Evaluate:
         questions: int = EVALUATED_DEFAULT,
         seed: int = 0,
         on_progress: Callable[[float], None] = lambda _: None,
-    ) -> Evaluation:
+    ) -> StoredEvaluation:
         """Measure recall on questions from this store's memories and recalls with feedback.
 
         Counts no accesses and writes no traces; only the result is stored.
@@ -348,7 +352,7 @@ class Evaluate:
 
         """
         exam = self.prepare(self.services.clock.now(), questions=questions, seed=seed)
-        answers: list[Answer] = []
+        answers: list[RankedAnswer] = []
         for question in exam.questions:
             answers.append(exam.ask(question))
             on_progress(len(answers) / len(exam.questions))
@@ -392,7 +396,7 @@ class Evaluate:
         other = Evaluate(services_in_space(services, embedder), self.caller)
         exam = self.prepare(services.clock.now(), questions=questions, seed=seed)
         recalls = exam.recall, Recall(other._frozen_services(exam.at), self.caller)
-        answers: tuple[list[Answer], list[Answer]] = ([], [])
+        answers: tuple[list[RankedAnswer], list[RankedAnswer]] = ([], [])
         for number, question in enumerate(exam.questions, 1):
             for recall, own in zip(recalls, answers, strict=True):
                 own.append(replace(exam, recall=recall).ask(question))
@@ -414,7 +418,7 @@ class Evaluate:
     def _draw(self, count: int) -> int:
         return self.services.random_source.bits(DRAWN_BITS) % count
 
-    def history(self, name: str = SELF, *, limit: int = 100) -> list[Evaluation]:
+    def history(self, name: str = SELF, *, limit: int = 100) -> list[StoredEvaluation]:
         """List stored results of an evaluation, newest first."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.evaluations.listed(name, limit=limit)
@@ -452,14 +456,16 @@ class Evaluate:
             recall=Recall(self._frozen_services(at), self.caller),
         )
 
-    def result(self, exam: EvaluationSet, answers: Sequence[Answer], *, id_: int) -> Evaluation:
+    def result(
+        self, exam: EvaluationSet, answers: Sequence[RankedAnswer], *, id_: int
+    ) -> StoredEvaluation:
         """Summarize the answers of all questions."""
         took = sorted(one.ms for one in answers)
         took_ms = {
             name: round(took[min(len(took) - 1, int(share * len(took)))], 1)
             for name, share in _SHARES.items()
         }
-        return Evaluation(
+        return StoredEvaluation(
             id=id_,
             name=SELF,
             at=exam.at,
@@ -485,7 +491,7 @@ class Evaluate:
             memories[id_] for id_ in drawn_ids if id_ in memories and self._may(memories[id_], at)
         ]
 
-    def _past_questions(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
+    def _past_questions(self, tx: Transaction, at: datetime, *, count: int) -> list[StoreQuestion]:
         """Return the latest queries with feedback whose answers still exist."""
         # Only an admin may read the queries of others.
         is_admin = self.caller.role is Role.ADMIN
@@ -526,11 +532,11 @@ def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
         after, seen = page[-1], seen + len(page)
 
 
-def _figures(answers: Sequence[Answer]) -> dict[str, Figure]:
+def _figures(answers: Sequence[RankedAnswer]) -> dict[str, Figure]:
     return {name: figure(values) for name, values in _values(answers).items()}
 
 
-def _values(answers: Sequence[Answer]) -> dict[str, list[float]]:
+def _values(answers: Sequence[RankedAnswer]) -> dict[str, list[float]]:
     """Return the values of every figure, one for each question."""
     made: dict[str, list[float]] = {}
     for sort, prefix in ((QuestionKind.KNOWN, ""), (QuestionKind.ASKED, "asked_")):
@@ -552,11 +558,11 @@ def _paired(
     )
 
 
-def _median_ms(answers: Sequence[Answer]) -> float:
+def _median_ms(answers: Sequence[RankedAnswer]) -> float:
     return round(median(one.ms for one in answers), 1)
 
 
-def _measures(answers: Sequence[Answer]) -> dict[str, list[float]]:
+def _measures(answers: Sequence[RankedAnswer]) -> dict[str, list[float]]:
     """Return every metric of every answer."""
     first = [min(one.ranks, default=0) for one in answers]
     return {

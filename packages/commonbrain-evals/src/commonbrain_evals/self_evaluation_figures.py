@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from typing import Final
 
 from commonbrain.model.values import dataclass
-from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 
 DEPTH: Final = 10
 """Number of top results that count."""
@@ -61,7 +61,7 @@ def gain(ranks: Sequence[int], *, of: int) -> float:
     return sum(1 / log2(rank + 1) for rank in ranks if rank <= DEPTH) / best
 
 
-def compare_figures(before: Evaluation, after: Evaluation) -> list[FigureChange]:
+def compare_figures(before: StoredEvaluation, after: StoredEvaluation) -> list[FigureChange]:
     """Compare the common figures; the variances of a difference add up."""
     return [
         FigureChange(
@@ -75,7 +75,9 @@ def compare_figures(before: Evaluation, after: Evaluation) -> list[FigureChange]
     ]
 
 
-def compare_setups(before: Evaluation, after: Evaluation) -> dict[str, tuple[object, object]]:
+def compare_setups(
+    before: StoredEvaluation, after: StoredEvaluation
+) -> dict[str, tuple[object, object]]:
     """Map each differing setup entry to its earlier and later value."""
     names = dict.fromkeys([*before.setup, *after.setup])
     pairs = {name: (before.setup.get(name), after.setup.get(name)) for name in names}

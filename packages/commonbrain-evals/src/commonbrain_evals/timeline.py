@@ -39,7 +39,7 @@ _NOW: Final = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class TimelineNote:
     """A text, when it is remembered, and when it happened if that was earlier."""
 
     key: str
@@ -51,7 +51,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class TimelineQuestion:
     """A question and what answers it."""
 
     sort: str
@@ -68,7 +68,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionResult:
+class TimelineQuestionResult:
     """The items of one question, and whether they are right."""
 
     sort: str
@@ -86,14 +86,14 @@ class TimelineReport:
     data: str
     sha256: str
     """Of the questions and the notes."""
-    rows: tuple[QuestionResult, ...]
+    rows: tuple[TimelineQuestionResult, ...]
     figures: tuple[Mapping[str, object], ...]
 
 
-def read_notes() -> Sequence[Note]:
+def read_notes() -> Sequence[TimelineNote]:
     """Read the notes that ship with the package, in the order of time."""
     return [
-        Note(
+        TimelineNote(
             key=row.get("key", ""),
             kind=row["kind"],
             text=row["text"],
@@ -104,10 +104,10 @@ def read_notes() -> Sequence[Note]:
     ]
 
 
-def read_questions() -> Sequence[Question]:
+def read_questions() -> Sequence[TimelineQuestion]:
     """Read the questions that ship with the package."""
     return [
-        Question(
+        TimelineQuestion(
             sort=row["sort"],
             half=split_of(row["text"]),
             text=row["text"],
@@ -121,10 +121,10 @@ def read_questions() -> Sequence[Question]:
 
 
 def evaluate(
-    questions: Sequence[Question],
+    questions: Sequence[TimelineQuestion],
     embedder: Embedder,
     *,
-    notes: Sequence[Note],
+    notes: Sequence[TimelineNote],
     on_progress: Progress = ignore_progress,
 ) -> TimelineReport:
     """Remember the notes at their times in a store of its own, then ask."""
@@ -152,7 +152,9 @@ def _move_to(clock: FakeClock, time: datetime) -> None:
     clock.move(max(time - clock.now(), timedelta(seconds=1)))
 
 
-def _ask(brain: Brain, question: Question, *, notes: Mapping[str, Note]) -> QuestionResult:
+def _ask(
+    brain: Brain, question: TimelineQuestion, *, notes: Mapping[str, TimelineNote]
+) -> TimelineQuestionResult:
     answer = brain.recall(question.text, bump=False, **question.options)
     if question.period is not None:
         since, until = question.period
@@ -167,7 +169,7 @@ def _ask(brain: Brain, question: Question, *, notes: Mapping[str, Note]) -> Ques
         )
     else:
         is_right = answer.items == () and answer.verdict is not ResultStatus.FOUND
-    return QuestionResult(
+    return TimelineQuestionResult(
         sort=question.sort,
         half=question.half,
         question=question.text,
@@ -176,12 +178,12 @@ def _ask(brain: Brain, question: Question, *, notes: Mapping[str, Note]) -> Ques
     )
 
 
-def _is_of(item: Item, note: Note) -> bool:
+def _is_of(item: Item, note: TimelineNote) -> bool:
     day = (note.occurred_at or note.at).date()
     return item.shown_text == note.text and item.occurred_at.date() == day
 
 
-def _figures(rows: Sequence[QuestionResult]) -> Iterator[Mapping[str, object]]:
+def _figures(rows: Sequence[TimelineQuestionResult]) -> Iterator[Mapping[str, object]]:
     for half in CalibrationSplit:
         for sort in dict.fromkeys(row.sort for row in rows):
             right = [row.is_right for row in rows if row.half is half and row.sort == sort]

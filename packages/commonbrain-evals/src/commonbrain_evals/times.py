@@ -27,7 +27,7 @@ _NEAR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class TimeExpressionCase:
     """A question or statement, its time, and the span that it names; None when it names none."""
 
     sort: str
@@ -37,10 +37,10 @@ class Question:
     span: BeliefPeriod | None
 
 
-def read_questions() -> Sequence[Question]:
+def read_questions() -> Sequence[TimeExpressionCase]:
     """Read the questions that ship with the package, in the order of the file."""
     return [
-        Question(
+        TimeExpressionCase(
             sort=row["sort"],
             text=row["text"],
             now=_utc(row["now"]),
@@ -54,7 +54,7 @@ def read_questions() -> Sequence[Question]:
     ]
 
 
-def evaluate(questions: Sequence[Question]) -> LabelledReport:
+def evaluate(questions: Sequence[TimeExpressionCase]) -> LabelledReport:
     """Read every question and hold what comes out against its label."""
     negatives = sum(one.span is None for one in questions)
     return report(
@@ -64,7 +64,7 @@ def evaluate(questions: Sequence[Question]) -> LabelledReport:
     )
 
 
-def _predictions(question: Question) -> Iterator[Prediction]:
+def _predictions(question: TimeExpressionCase) -> Iterator[Prediction]:
     """Yield a prediction for the span that was read, and one for a span that was not."""
     span = _read_span(question)
     is_right = span is not None and _is_right(span, question.span)
@@ -76,7 +76,7 @@ def _predictions(question: Question) -> Iterator[Prediction]:
         yield _prediction(question, predicted=False, expected=False)
 
 
-def _read_span(question: Question) -> BeliefPeriod | None:
+def _read_span(question: TimeExpressionCase) -> BeliefPeriod | None:
     if question.sort.startswith(_STATEMENT):
         mentions = mentions_in(question.text, question.now)
         return mentions[0].span if mentions else None
@@ -85,7 +85,7 @@ def _read_span(question: Question) -> BeliefPeriod | None:
 
 
 def _prediction(
-    question: Question, *, predicted: bool, expected: bool, result: str = ""
+    question: TimeExpressionCase, *, predicted: bool, expected: bool, result: str = ""
 ) -> Prediction:
     half = split_of(question.text)
     return Prediction(

@@ -149,7 +149,7 @@ def evaluate(
         with tempfile.TemporaryDirectory() as folder:
             clock = FakeClock()
             with a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as brain:
-                rows += _Life(brain, clock, own, without=without).results()
+                rows += _TruthRun(brain, clock, own, without=without).results()
         on_progress((number + 1) / len(CalibrationSplit))
     content = b"".join(files("commonbrain_evals").joinpath(one).read_bytes() for one in _FILES)
     return TruthReport(
@@ -161,7 +161,7 @@ def evaluate(
     )
 
 
-class _Life:
+class _TruthRun:
     """The texts of all cases, remembered in the order of time."""
 
     def __init__(

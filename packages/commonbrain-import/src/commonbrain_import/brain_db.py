@@ -19,7 +19,13 @@ from typing import Any, Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Found, Piece, Relation, Unreadable
+from commonbrain.transfer.importer import (
+    Content,
+    DetectedSource,
+    ImportItem,
+    SourceRelation,
+    Unreadable,
+)
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import is_inside, link_outside
@@ -88,14 +94,14 @@ class BrainDb:
     has_relations: bool = True
     hidden_files: frozenset[str] = frozenset({".atoms.db", ".embeddings.db"})
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folder in OpenClaw's workspace if one of the files is there."""
         folder = home / ".openclaw" / "workspace" / "memory"
         sizes = [path.stat().st_size for path in _files_in(folder)]
         if sizes:
-            yield Found(path=folder, count=len(sizes), size_bytes=sum(sizes))
+            yield DetectedSource(path=folder, count=len(sizes), size_bytes=sum(sizes))
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield messages, short-term memory, pins, tasks and atoms, then how they are related.
 
         Raises:
@@ -118,7 +124,7 @@ class BrainDb:
             before += size
 
 
-_Reader = Callable[[Path], Iterator[Piece]]
+_Reader = Callable[[Path], Iterator[ImportItem]]
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -126,9 +132,9 @@ def _files_in(folder: Path) -> list[Path]:
     return [one for one in named if one.is_file() and is_inside(one, folder)]
 
 
-def _read_file(file: Path, reader: "_Reader | str") -> Iterator[Piece]:
+def _read_file(file: Path, reader: "_Reader | str") -> Iterator[ImportItem]:
     if isinstance(reader, str):
-        yield Piece(content=Unreadable(where=file.name, reason=reader), progress=1.0)
+        yield ImportItem(content=Unreadable(where=file.name, reason=reader), progress=1.0)
     else:
         yield from reader(file)
 
@@ -174,7 +180,7 @@ def _ijson() -> Any:  # noqa: ANN401 it brings no types
 # brain.db
 
 
-def _read_database(file: Path) -> Iterator[Piece]:
+def _read_database(file: Path) -> Iterator[ImportItem]:
     with open_sqlite(file, hint=_HINT) as tables:
         reader = _TableReader(tables=tables)
         read: tuple[tuple[str, Sequence[str], Callable[[Row], Iterator[Content]]], ...] = (
@@ -259,32 +265,32 @@ _TABLES: Final[Mapping[str, tuple[tuple[str, ...], _Make]]] = {
 }
 
 
-def _entry_origin(row: Row) -> Iterator[Relation]:
+def _entry_origin(row: Row) -> Iterator[SourceRelation]:
     return _origin(row, memory_ref(row))
 
 
-def _atom_origin(row: Row) -> Iterator[Relation]:
+def _atom_origin(row: Row) -> Iterator[SourceRelation]:
     return _origin(row, _atom_ref(row, "id"))
 
 
-def _origin(row: Row, first: str) -> Iterator[Relation]:
+def _origin(row: Row, first: str) -> Iterator[SourceRelation]:
     """Yield what an entry or an atom was made from."""
     second = reference_of(text_in(row, "source_message_id", "source_memory_id"))
     if second is not None:
-        yield Relation(first=first, second=second, type=LinkType.DERIVED_FROM)
+        yield SourceRelation(first=first, second=second, type=LinkType.DERIVED_FROM)
 
 
-def _parent(row: Row) -> Iterator[Relation]:
+def _parent(row: Row) -> Iterator[SourceRelation]:
     """Yield which message this one answers."""
     if text_in(row, "parent_id"):
         first, second = (reference(f"message/{text_in(row, one)}") for one in ("id", "parent_id"))
-        yield Relation(first=first, second=second, type=LinkType.ABOUT)
+        yield SourceRelation(first=first, second=second, type=LinkType.ABOUT)
 
 
-def _link(row: Row) -> Iterator[Relation]:
+def _link(row: Row) -> Iterator[SourceRelation]:
     """Yield the causal link between two atoms."""
     sort = text_in(row, "link_type") or LinkType.CAUSES
-    yield Relation(
+    yield SourceRelation(
         first=_atom_ref(row, "from_atom_id"),
         second=_atom_ref(row, "to_atom_id"),
         type=LinkType(sort) if sort in tuple(LinkType) else LinkType.RELATES_TO,
@@ -335,7 +341,7 @@ class _JsonReader:
                 yield from self.make({**(as_object(value) or {}), "name": name})
 
 
-def _read_json(file: Path, *, key: str, make: _Make) -> Iterator[Piece]:
+def _read_json(file: Path, *, key: str, make: _Make) -> Iterator[ImportItem]:
     reader = _JsonReader(key=key, make=make)
     yield from read_elements(file, reader.read, hint=_HINT)
     yield from reader.tally.pieces()

@@ -16,8 +16,8 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
+    DetectedSource,
+    ImportItem,
     Unreadable,
     file_found,
     name_or_none,
@@ -58,11 +58,11 @@ class BrainstemDatabase:
     has_relations: bool = False
     reads_part: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the database in the home folder; elsewhere it has no usual place."""
         yield from file_found(home / "brainstem.db")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories of one tenant in the order of their creation.
 
         Raises:

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, file_found
+from commonbrain.transfer.importer import (
+    Content,
+    DetectedSource,
+    ImportItem,
+    Unreadable,
+    file_found,
+)
 from commonbrain.transfer.importers.chats import (
     ASSISTANT,
     ATTACHMENTS,
@@ -48,14 +54,14 @@ class ChatGpt:
     has_relations: bool = False
     reads_zip: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return archives in the folder for downloads that are named like an export."""
         pattern = "*-20[0-9][0-9]-[01][0-9]-[0-3][0-9]-[0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.zip"
         for file in sorted((home / "Downloads").glob(pattern)):
             if not file.name.startswith("data-"):
                 yield from file_found(file)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the messages chat by chat, in the order of the export.
 
         Raises:

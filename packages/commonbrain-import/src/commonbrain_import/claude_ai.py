@@ -17,8 +17,8 @@ from typing import Final
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
+    DetectedSource,
+    ImportItem,
     Unreadable,
     file_found,
     name_or_none,
@@ -37,7 +37,7 @@ from commonbrain.transfer.importers.chats import (
 )
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import drafts_of_text, links_outside
-from commonbrain_import.exports import Member, chats_in, chats_of, members, pieces
+from commonbrain_import.exports import ExportFile, chats_in, chats_of, members, pieces
 from commonbrain_import.rows import Row, text_in
 
 _FORMAT: Final = "claude-ai"
@@ -62,12 +62,12 @@ class ClaudeAi:
     has_relations: bool = False
     reads_zip: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return archives in the folder for downloads that are named like an export."""
         for file in sorted((home / "Downloads").glob("data-*-batch-*.zip")):
             yield from file_found(file)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield memories and projects, then the messages chat by chat.
 
         Raises:
@@ -90,7 +90,7 @@ class ClaudeAi:
             yield from pieces(read, tally=tally)
 
 
-def _is_named(member: Member, what: str) -> bool:
+def _is_named(member: ExportFile, what: str) -> bool:
     """Return whether it is `what.json`, or below a folder `what`."""
     *folders, file = member.name.split("/")
     return file == f"{what}.json" or what in folders[-1:]
@@ -104,7 +104,7 @@ class _Reader:
     projects: dict[str, str] = field(default_factory=dict[str, str])
     """Names of the projects by their ids."""
 
-    def name_projects(self, files: list[Member]) -> None:
+    def name_projects(self, files: list[ExportFile]) -> None:
         for file in files:
             for fields, _ in chats_in(file):
                 if not isinstance(fields, Unreadable):

@@ -19,8 +19,8 @@ from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
+    DetectedSource,
+    ImportItem,
     Unreadable,
     file_found,
     name_or_none,
@@ -71,11 +71,11 @@ class ClaudeMem:
     purpose: str = "claude-mem: observations, summaries and prompts in claude-mem.db"
     has_relations: bool = False
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the database in claude-mem's default folder."""
         yield from file_found(home / ".claude-mem" / "claude-mem.db")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the observations, then the summaries, then the prompts, each in order.
 
         Raises:

@@ -20,8 +20,14 @@ from typing import Final
 
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Found, Piece, Unreadable, name_or_none, source_reference
-from commonbrain.transfer.importers.chats import Session, parse_time
+from commonbrain.transfer.importer import (
+    DetectedSource,
+    ImportItem,
+    Unreadable,
+    name_or_none,
+    source_reference,
+)
+from commonbrain.transfer.importers.chats import ChatSession, parse_time
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain_import.json_files import (
     Element,
@@ -39,7 +45,7 @@ TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ConversationTurn:
     """One message of a speaker; `time` is as in the source."""
 
     text: str
@@ -55,12 +61,12 @@ def is_turn(value: object) -> bool:
     return fields is not None and ("text" in fields or "content" in fields)
 
 
-def read_turn(fields: Row) -> Turn:
+def read_turn(fields: Row) -> ConversationTurn:
     """Parse a turn; the caption of an image is marked as one."""
     caption_text = _text(fields.get("text")) or _text(fields.get("content"))
     caption = _text(fields.get("blip_caption"))
     shared = f"[shared a picture: {caption}]" if caption else ""
-    return Turn(
+    return ConversationTurn(
         text="\n".join(line for line in (caption_text, shared) if line),
         speaker=text_in(fields, "speaker", "role") or None,
         id=text_in(fields, "dia_id", "id") or None,
@@ -100,9 +106,9 @@ class Conversation:
     name: str
     title: str
     project: str | None = None
-    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+    sessions: dict[str, ChatSession] = field(default_factory=dict[str, ChatSession])
 
-    def open(self, key: str, *, at: datetime | None, time: object = None) -> Session:
+    def open(self, key: str, *, at: datetime | None, time: object = None) -> ChatSession:
         """Begin a session; `time` is shown as in the source if it cannot be parsed."""
         spoken = f"session {key.removeprefix('session_')}" if key else ""
         day = f"{at.day} {at:%B} {at.year}" if at else _verbatim_time(time)
@@ -110,10 +116,10 @@ class Conversation:
         thread = ThreadRef(
             key=source_reference(self.name, key), subject=source_reference(subject, "")
         )
-        self.sessions[key] = Session(thread=thread, clock=at)
+        self.sessions[key] = ChatSession(thread=thread, clock=at)
         return self.sessions[key]
 
-    def add_turn(self, turn: Turn, *, session: str | None = None) -> Draft:
+    def add_turn(self, turn: ConversationTurn, *, session: str | None = None) -> Draft:
         """Make a draft of a turn; a time that cannot be parsed is kept in the text, to be found."""
         key = session or turn.session or ""
         at = parse_turn_time(turn.time)
@@ -150,11 +156,11 @@ class ConversationFile:
     purpose: str = "Conversations in JSON: turns with speaker and text"
     has_relations: bool = False
 
-    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 they have no usual place
+    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 they have no usual place
         """Return nothing: such files have no usual place."""
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the turns in the order of the file.
 
         Raises:

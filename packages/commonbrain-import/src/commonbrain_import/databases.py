@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
 from commonbrain.transfer.snapshots import connect_sqlite
 from commonbrain_import.rows import Row, fitted
 
@@ -57,7 +57,7 @@ class TableMeter(Meter):
         columns: Sequence[str],
         make: Callable[[Row], Iterable[Content]],
         order: str = "id",
-    ) -> Iterator[Piece]:
+    ) -> Iterator[ImportItem]:
         """Yield what `make` makes of the rows of a table, and what cannot be read."""
         for row in tables.rows(table, columns, order=order):
             self.done += 1

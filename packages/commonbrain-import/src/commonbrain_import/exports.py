@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, cast
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside
@@ -26,7 +26,7 @@ _DAMAGED: Final = (BadZipFile, RuntimeError, zlib.error, EOFError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ExportFile:
     """A file of an export."""
 
     name: str
@@ -41,7 +41,7 @@ class Member:
 
 
 @contextmanager
-def members(source: Path) -> Generator[Sequence[Member]]:
+def members(source: Path) -> Generator[Sequence[ExportFile]]:
     """Open an export and list its JSON files by name; a file by itself holds the chats.
 
     Raises:
@@ -58,7 +58,7 @@ def members(source: Path) -> Generator[Sequence[Member]]:
         else:
             size = source.stat().st_size
             yield [
-                Member(
+                ExportFile(
                     name="conversations.json",
                     size_bytes=size,
                     open=lambda: source.open("rb"),
@@ -79,16 +79,16 @@ def _is_json(path: str) -> bool:
     return path.endswith(".json") and not path.startswith("__MACOSX/")
 
 
-def _file(path: Path, folder: Path) -> Member:
-    return Member(
+def _file(path: Path, folder: Path) -> ExportFile:
+    return ExportFile(
         name=path.relative_to(folder).as_posix(),
         size_bytes=path.stat().st_size,
         open=lambda: path.open("rb"),
     )
 
 
-def _packed(archive: ZipFile, path: str) -> Member:
-    return Member(
+def _packed(archive: ZipFile, path: str) -> ExportFile:
+    return ExportFile(
         name=path,
         size_bytes=archive.getinfo(path).file_size,
         open=lambda: cast("BinaryIO", archive.open(path)),
@@ -98,7 +98,7 @@ def _packed(archive: ZipFile, path: str) -> Member:
 Chat = Row | Unreadable
 
 
-def chats_in(member: Member) -> Iterator[tuple[Chat, int]]:
+def chats_in(member: ExportFile) -> Iterator[tuple[Chat, int]]:
     """Yield the objects of a list, or the object of a file, each with the bytes read at its end."""
     number = 0
     try:
@@ -118,7 +118,9 @@ def _chat(value: object, *, where: str) -> Chat:
     return Unreadable(where=where, reason="It is not an object.") if fields is None else fields
 
 
-def chats_of(files: Sequence[Member], source: Path, *, has: str, service: str) -> Sequence[Member]:
+def chats_of(
+    files: Sequence[ExportFile], source: Path, *, has: str, service: str
+) -> Sequence[ExportFile]:
     """Return the files with chats, after a look at the first chat of each.
 
     Raises:
@@ -145,7 +147,7 @@ def chats_of(files: Sequence[Member], source: Path, *, has: str, service: str) -
 Reader = Callable[[Row], Iterator[Content]]
 
 
-def pieces(files: Sequence[tuple[Member, Reader]], *, tally: Tally) -> Iterator[Piece]:
+def pieces(files: Sequence[tuple[ExportFile, Reader]], *, tally: Tally) -> Iterator[ImportItem]:
     """Yield what the reader of each file makes of its objects, and at the end what is left out."""
     before, meter = 0, Meter(total=sum(one.size_bytes for one, _ in files))
     for member, read in files:

@@ -21,9 +21,9 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
-    Relation,
+    DetectedSource,
+    ImportItem,
+    SourceRelation,
     name_or_none,
     source_reference,
 )
@@ -49,11 +49,11 @@ class GraphitiExport:
     purpose: str = "Zep and Graphiti: edges, episodes and nodes in JSON"
     has_relations: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 they have no usual place
+    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 they have no usual place
         """Return nothing: an export has no usual place."""
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the lists in the order of the file, then the relations.
 
         Raises:
@@ -66,7 +66,7 @@ class GraphitiExport:
             source, reader.read, shows_format=_is_known, what="export of a graph", hint=_HINT
         )
         for content in reader.relations():
-            yield Piece(content=content, progress=1.0)
+            yield ImportItem(content=content, progress=1.0)
         yield from reader.omitted.pieces()
 
 
@@ -170,7 +170,7 @@ class _Reader:
         self.omitted["vectors"] += bool(fields.get(vector))
         self.omitted["attributes"] += len(as_object(fields.get("attributes")) or ())
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self) -> Iterator[SourceRelation]:
         """Yield which edge superseded which, the oldest first, and what edges are derived from."""
         begun: dict[tuple[tuple[str, str], datetime], list[str]] = {}
         for span in self.spans:
@@ -180,9 +180,9 @@ class _Reader:
         for span, end in ended:
             newer = [one for one in begun.get((span.about, end), ()) if one != span.reference]
             if len(newer) == 1:
-                yield Relation(first=newer[0], second=span.reference, type=None)
+                yield SourceRelation(first=newer[0], second=span.reference, type=None)
         for first, second in self.sources:
-            yield Relation(first=first, second=second, type=LinkType.DERIVED_FROM)
+            yield SourceRelation(first=first, second=second, type=LinkType.DERIVED_FROM)
 
 
 def _by_start(span: _Span) -> tuple[bool, float]:

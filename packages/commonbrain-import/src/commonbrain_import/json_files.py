@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
 from commonbrain_import.rows import fitted
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -145,7 +145,7 @@ def read_elements(
     what: str = "",
     shows_format: Callable[[Element], bool] = lambda _: True,
     lists: Collection[str] | None = None,
-) -> Iterator[Piece]:
+) -> Iterator[ImportItem]:
     """Yield what `read` makes of the elements, with drafts as the write gate accepts them.
 
     Raises:

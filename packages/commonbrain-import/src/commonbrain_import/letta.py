@@ -18,7 +18,13 @@ from typing import Final
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
-from commonbrain.transfer.importer import Content, Found, Piece, name_or_none, source_reference
+from commonbrain.transfer.importer import (
+    Content,
+    DetectedSource,
+    ImportItem,
+    name_or_none,
+    source_reference,
+)
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain_import.graphs import about
@@ -45,12 +51,12 @@ class LettaAgentFile:
     purpose: str = "Letta's agent file (.af): memory blocks and messages"
     has_relations: bool = False
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the agent files among the downloads."""
         for path in sorted((home / "Downloads").glob("*.af")):
-            yield Found(path=path, count=1, size_bytes=path.stat().st_size)
+            yield DetectedSource(path=path, count=1, size_bytes=path.stat().st_size)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield blocks, messages and passages in the order of the file.
 
         Raises:

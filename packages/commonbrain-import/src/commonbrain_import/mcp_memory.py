@@ -19,10 +19,10 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
-    Found,
+    DetectedSource,
+    ImportItem,
     Meter,
-    Piece,
-    Relation,
+    SourceRelation,
     Unreadable,
     file_found,
     source_reference,
@@ -56,7 +56,7 @@ class McpMemoryGraph:
     purpose: str = "The graph of the reference MCP memory server: memory.jsonl"
     has_relations: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the graph files at the usual paths and in the cache of npx."""
         for place in _USUAL:
             yield from file_found(home / place)
@@ -64,7 +64,7 @@ class McpMemoryGraph:
             for path in sorted((home / folder).glob(_NPX)):
                 yield from file_found(path)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the facts of all entities, then the relations, each in the order of the file.
 
         Raises:
@@ -136,7 +136,9 @@ def _relations(line: Row | Unreadable, where: str) -> Iterator[Content]:
         yield Unreadable(where=where, reason="The relation does not name two entities.")
         return
     yield edge_draft(first, relation, second=second, of="mcp-memory")
-    yield Relation(first=_reference(first), second=_reference(second), type=link_type(relation))
+    yield SourceRelation(
+        first=_reference(first), second=_reference(second), type=link_type(relation)
+    )
 
 
 def _reference(entity: str) -> str:

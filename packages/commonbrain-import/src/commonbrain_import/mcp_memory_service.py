@@ -20,9 +20,9 @@ from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
-    Relation,
+    DetectedSource,
+    ImportItem,
+    SourceRelation,
     file_found,
     name_or_none,
     source_reference,
@@ -81,12 +81,12 @@ class McpMemoryService:
     purpose: str = "The database of mcp-memory-service: sqlite_vec.db"
     has_relations: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the databases at the default paths of Linux, macOS and Windows."""
         for folder in _FOLDERS:
             yield from file_found(home / folder / "sqlite_vec.db")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order in which they were stored, then beliefs and relations.
 
         Raises:
@@ -158,12 +158,12 @@ class _Reader:
             is_candidate=status == "candidate",
         )
 
-    def link(self, row: Row) -> Iterator[Relation]:
+    def link(self, row: Row) -> Iterator[SourceRelation]:
         first, second = text_in(row, "source_hash"), text_in(row, "target_hash")
         type_ = link_type(text_in(row, "relationship_type"))
         is_repeated = type_ in _SYMMETRIC and first > second
         if not (is_repeated and _has_edge(self.tables, first=second, second=first)):
-            yield Relation(
+            yield SourceRelation(
                 first=_reference(first),
                 second=_reference(second),
                 type=type_,
@@ -171,20 +171,20 @@ class _Reader:
             )
 
 
-def _grounds(row: Row) -> Iterator[Relation]:
+def _grounds(row: Row) -> Iterator[SourceRelation]:
     """Relate a belief to the memories that it is derived from, or contradicted by."""
     columns = {"derived_from": LinkType.DERIVED_FROM, "contradicted_by": LinkType.CONFLICTS_WITH}
     if text_in(row, "status") != _SUPERSEDED:
         first = _reference(text_in(row, "belief_hash"))
         for column, type_ in columns.items():
             for second in ids_in(json_in(row, column)):
-                yield Relation(first=first, second=_reference(second), type=type_)
+                yield SourceRelation(first=first, second=_reference(second), type=type_)
 
 
-def _supersession(row: Row) -> Iterator[Relation]:
+def _supersession(row: Row) -> Iterator[SourceRelation]:
     newer, old = text_in(row, "superseded_by"), _reference(text_in(row, "content_hash"))
     if newer and not row.get("deleted_at"):
-        yield Relation(first=_reference(newer), second=old, type=None)
+        yield SourceRelation(first=_reference(newer), second=old, type=None)
 
 
 def _has_edge(tables: SqliteTables, *, first: str, second: str) -> bool:

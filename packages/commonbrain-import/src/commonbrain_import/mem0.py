@@ -22,10 +22,10 @@ from commonbrain.model.timestamps import parse_instant
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    Found,
+    DetectedSource,
+    ImportItem,
     Meter,
-    Piece,
-    Relation,
+    SourceRelation,
     Unreadable,
     file_found,
     files_found,
@@ -80,7 +80,7 @@ class Mem0:
     purpose: str = "mem0: its JSON export, or its folder with history.db and Qdrant"
     has_relations: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return mem0's folder, where `MEM0_DIR` does not name another one."""
         folder = home / ".mem0"
         if any(folder.glob(f"**/{_STORAGE}")):
@@ -88,7 +88,7 @@ class Mem0:
         else:
             yield from file_found(folder / _CHANGES)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the previous values, then the current ones, then which superseded which.
 
         Raises:
@@ -117,7 +117,7 @@ def _shows_format(element: Element) -> bool:
     return is_ours and fields is not None and not known.isdisjoint(fields)
 
 
-def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
+def _stored(source: Path, reader: _Reader) -> Iterator[ImportItem]:
     """Read a folder, or one of its databases."""
     with ExitStack() as stack:
         opened = [
@@ -185,14 +185,14 @@ def _values(changes: Sequence[Row]) -> Iterator[tuple[str, Row]]:
         last = text or last
 
 
-def _supersessions(changes: Sequence[Row]) -> Iterator[Relation]:
+def _supersessions(changes: Sequence[Row]) -> Iterator[SourceRelation]:
     if _is_deleted(changes):
         return
     id_ = text_in(changes[-1], "memory_id")
     count = sum(1 for _ in _values(changes))
     for number in range(1, count):
         newer = _version(id_, number + 1) if number + 1 < count else _reference(id_)
-        yield Relation(first=newer, second=_version(id_, number), type=None)
+        yield SourceRelation(first=newer, second=_version(id_, number), type=None)
 
 
 @dataclass(slots=True, kw_only=True)

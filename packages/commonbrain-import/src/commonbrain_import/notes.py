@@ -25,10 +25,10 @@ from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    Found,
+    DetectedSource,
+    ImportItem,
     Meter,
-    Piece,
-    Relation,
+    SourceRelation,
     Unreadable,
     files_found,
     name_or_none,
@@ -97,14 +97,14 @@ class NoteFolder:
     """Patterns of the folders where it usually is, below the home folder."""
     has_relations: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folders at the usual places; a vault is known by its settings folder."""
         for pattern in self.folders:
             for folder in sorted(home.glob(pattern)):
                 is_settings = folder.name == ".obsidian"
                 yield from files_found(folder.parent if is_settings else folder, "**/*.md")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order of the files' paths, then the links between them.
 
         Raises:
@@ -366,7 +366,7 @@ class _Graph:
         self.waiting += [(reference, one, LinkType.RELATES_TO) for one in shown]
         self.waiting += [(reference, one.target, link_type(one.text)) for one in relations]
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self) -> Iterator[SourceRelation]:
         """Yield the links between notes that are there, each once, and count the others."""
         done: set[tuple[str, str, LinkType]] = set()
         for reference, name, type_ in self.waiting:
@@ -375,7 +375,7 @@ class _Graph:
                 self.omitted["links to notes that are not there"] += 1
             elif second != reference and (reference, second, type_) not in done:
                 done.add((reference, second, type_))
-                yield Relation(first=reference, second=second, type=type_)
+                yield SourceRelation(first=reference, second=second, type=type_)
 
 
 def _folded(name: str) -> str:

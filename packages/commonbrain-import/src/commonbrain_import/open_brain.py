@@ -28,9 +28,9 @@ from commonbrain.model.skills import read_trigger
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    Found,
-    Piece,
-    Relation,
+    DetectedSource,
+    ImportItem,
+    SourceRelation,
     Unreadable,
     check_is_path,
     database_url,
@@ -70,11 +70,11 @@ class OpenBrain:
     has_relations: bool = True
     reads_database: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it is a server
+    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it is a server
         """Return nothing: the memories are in a server."""
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order of their ids, then their annotations and relations.
 
         Raises:
@@ -93,7 +93,7 @@ class OpenBrain:
             yield from Tally({"rows of the same tables in other schemas": unread}).pieces()
 
 
-def _pieces(tables: Tables, shown: str) -> Iterator[Piece]:
+def _pieces(tables: Tables, shown: str) -> Iterator[ImportItem]:
     has_second = {"rules", "facts", "memory_index"} <= set(tables.columns)
     if has_second:
         return _second_version(tables)
@@ -117,7 +117,7 @@ _FIRST_OMITTED: Final = {
 }
 
 
-def _first_version(tables: Tables) -> Iterator[Piece]:
+def _first_version(tables: Tables) -> Iterator[ImportItem]:
     meter = TableMeter(total=row_count(tables, ["memories"] * 2))
     tally = Tally()
 
@@ -230,7 +230,7 @@ _HANDOFF_COLUMNS: Final = ("id", "source", "project", "content", "created_at")
 _SORTS: Final = {"rules": "rule", "facts": "fact", "incidents": "incident", "tasks": "task"}
 
 
-def _second_version(tables: Tables) -> Iterator[Piece]:
+def _second_version(tables: Tables) -> Iterator[ImportItem]:
     further = {
         "action_items": (_ACTION_ITEM_COLUMNS, _action_item),
         "handoffs": (_HANDOFF_COLUMNS, _handoff),
@@ -330,7 +330,7 @@ def _action_item(row: Row) -> Iterator[Content]:
         detail=TaskDetail(status=TaskStatus.OPEN if is_open else TaskStatus.DONE),
     )
     source = _ref(text_in(row, "source_kind"), row.get("source_id"))
-    yield Relation(first=where, second=source, type=LinkType.ABOUT)
+    yield SourceRelation(first=where, second=source, type=LinkType.ABOUT)
 
 
 def _handoff(row: Row) -> Iterator[Content]:
@@ -347,7 +347,7 @@ def _handoff(row: Row) -> Iterator[Content]:
     )
 
 
-def _evidence(tables: Tables) -> Iterator[Relation]:
+def _evidence(tables: Tables) -> Iterator[SourceRelation]:
     """Yield which incident is behind which rule; each table may name it."""
     pairs: dict[tuple[str, str], None] = {}
     for row in tables.rows("rules", ("id", "linked_incident_ids"), order="id"):
@@ -360,7 +360,7 @@ def _evidence(tables: Tables) -> Iterator[Relation]:
             pairs.update(dict.fromkeys((text_in(row, "id"), one) for one in ids))
     for incident, rule in pairs:
         first, second = _ref("incident", incident), _ref("rule", rule)
-        yield Relation(first=first, second=second, type=LinkType.SUPPORTS)
+        yield SourceRelation(first=first, second=second, type=LinkType.SUPPORTS)
 
 
 # Both versions
@@ -387,10 +387,10 @@ def _annotation(row: Row) -> Iterator[Content]:
             project=name_or_none(text_in(row, "project")),
             source_ref=where,
         )
-        yield Relation(first=where, second=about, type=LinkType.ABOUT)
+        yield SourceRelation(first=where, second=about, type=LinkType.ABOUT)
 
 
-def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[Relation]:
+def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[SourceRelation]:
     """Yield which memory corrects which, the oldest first: a dump has its rows in another order."""
     pairs = [
         (whole_in(row, "id"), whole_in(row, by))
@@ -398,7 +398,7 @@ def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[R
         if not isinstance(row, Unreadable) and row.get(by) is not None
     ]
     for older, newer in sorted(pairs):
-        yield Relation(first=_ref(sort, newer), second=_ref(sort, older), type=None)
+        yield SourceRelation(first=_ref(sort, newer), second=_ref(sort, older), type=None)
 
 
 IMPORTER: Final = OpenBrain()

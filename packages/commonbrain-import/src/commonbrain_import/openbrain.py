@@ -20,10 +20,10 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
-    Found,
+    DetectedSource,
+    ImportItem,
     Meter,
-    Piece,
-    Relation,
+    SourceRelation,
     Unreadable,
     name_or_none,
     source_reference,
@@ -54,11 +54,11 @@ class OpenBrainDump:
     has_relations: bool = True
     reads_part: bool = True
 
-    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it is a server
+    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it is a server
         """Return nothing: the memories are in a server."""
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories of a workspace in the order of the dump, then their corrections.
 
         Raises:
@@ -123,11 +123,11 @@ class _Overview:
                 waiting += self.newer.get(one, [])
         return False
 
-    def relations(self, workspace: str) -> Iterator[Relation]:
+    def relations(self, workspace: str) -> Iterator[SourceRelation]:
         """Yield the corrections among carried memories, the oldest first."""
         for _, own, newer, older in sorted(self.corrections, key=_by_time):
             if own == workspace and self.is_carried(newer) and self.is_carried(older):
-                yield Relation(first=_ref(newer), second=_ref(older), type=None)
+                yield SourceRelation(first=_ref(newer), second=_ref(older), type=None)
 
 
 def _by_time(correction: tuple[datetime | None, str, str, str]) -> tuple[bool, float]:

@@ -162,7 +162,7 @@ _CUSTOM: Final = b"PGDMP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _RowRange:
     """Where the rows of a table are in a dump."""
 
     offset: int
@@ -175,7 +175,7 @@ class _DumpTables:
 
     path: Path
     columns: Mapping[str, Sequence[str]]
-    places: Mapping[str, _Place]
+    places: Mapping[str, _RowRange]
     unread: Mapping[str, int]
     """Rows of tables in other schemas, by their names."""
 
@@ -227,7 +227,7 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
 
     """
     columns: dict[str, Sequence[str]] = {}
-    places: dict[str, _Place] = {}
+    places: dict[str, _RowRange] = {}
     unread = Counter[str]()
     try:
         with path.open("rb") as stream:
@@ -250,7 +250,7 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
                     continue  # Another schema has a table of that name, perhaps an old copy.
                 unread[table] += places[table].count if table in places else 0
                 columns[table] = tuple(one.strip().strip('"') for one in names)
-                places[table] = _Place(offset=offset, count=count)
+                places[table] = _RowRange(offset=offset, count=count)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
     if not places:

@@ -174,7 +174,7 @@ Of two candidates that differ only here, training cannot reverse the order.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Envelope:
+class _RerankerArtifact:
     """Contents of an artifact."""
 
     format: Literal[1]
@@ -187,13 +187,13 @@ class _Envelope:
     booster: str
 
 
-_ENVELOPES: Final = TypeAdapter(_Envelope)
+_ENVELOPES: Final = TypeAdapter(_RerankerArtifact)
 
 
 class BoostedReranker:
     """A weighted sum corrected by trees."""
 
-    def __init__(self, envelope: _Envelope, booster: Any) -> None:  # noqa: ANN401 its library has no types
+    def __init__(self, envelope: _RerankerArtifact, booster: Any) -> None:  # noqa: ANN401 its library has no types
         self._features = envelope.features
         self._weights = _weights(envelope.features, envelope.base) * envelope.scale
         self._booster: Any = booster
@@ -211,7 +211,7 @@ class BoostedReranker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
+class _Hyperparameters:
     """Hyperparameters: scale and size of the trees."""
 
     scale: float
@@ -320,9 +320,9 @@ def _corrupt(why: str) -> StoreCorruptError:
     )
 
 
-def _choices() -> Iterator[_Choice]:
+def _choices() -> Iterator[_Hyperparameters]:
     for leaves, scale in product(_LEAVES, sorted(_SCALES, reverse=True)):
-        yield _Choice(scale=scale, leaves=leaves)
+        yield _Hyperparameters(scale=scale, leaves=leaves)
 
 
 def _table(lessons: Sequence[TrainingExample], base: Mapping[str, float]) -> _Table:
@@ -350,21 +350,29 @@ def _folds(lessons: Sequence[TrainingExample]) -> Any:  # noqa: ANN401 an array
     return np.array([fold_of[lesson.group] for lesson in lessons])
 
 
-def _parameters(table: _Table, choice: _Choice, *, seed: int) -> dict[str, Any]:
+def _parameters(table: _Table, choice: _Hyperparameters, *, seed: int) -> dict[str, Any]:
     constraints = [_NEVER_AGAINST.get(name, 0) for name in table.features]
     own = {"num_leaves": choice.leaves, "seed": seed, "monotone_constraints": constraints}
     return {**_FIXED, **own}
 
 
-def _tried(table: _Table, folds: Any, *, choice: _Choice, seed: int) -> tuple[float, _Choice]:  # noqa: ANN401 an array
+def _tried(
+    table: _Table,
+    folds: Any,  # noqa: ANN401 an array
+    *,
+    choice: _Hyperparameters,
+    seed: int,
+) -> tuple[float, _Hyperparameters]:
     """Return the gain on held-out examples, and the best number of trees."""
     curves = [_curve(table, folds == fold, choice=choice, seed=seed) for fold in np.unique(folds)]
     mean = np.mean(curves, axis=0)
     trees = int(np.argmax(mean)) + 1
-    return float(mean[trees - 1]), _Choice(scale=choice.scale, leaves=choice.leaves, trees=trees)
+    return float(mean[trees - 1]), _Hyperparameters(
+        scale=choice.scale, leaves=choice.leaves, trees=trees
+    )
 
 
-def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # noqa: ANN401 arrays
+def _curve(table: _Table, held: Any, *, choice: _Hyperparameters, seed: int) -> Any:  # noqa: ANN401 arrays
     """Return nDCG@10 on the held-out examples after each tree."""
     history: dict[str, dict[str, list[float]]] = {}
     data = table.data(~held, choice.scale)

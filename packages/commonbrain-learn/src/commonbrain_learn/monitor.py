@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.clock import Clock
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import RERANKER, ModelCard, ModelRole, ModelState, model_name
-from commonbrain.model.query import Trace
+from commonbrain.model.query import RecallTrace
 from commonbrain.model.scope import NO_POLICY
 from commonbrain.storage.interface import EntryFilter
 from commonbrain_learn.outcomes import Figures, figures_of, outcome_of, riskier
@@ -89,7 +89,7 @@ class CanaryMonitor:
         self._moved = moved
         self._checked_ms: dict[tuple[str, int], float] = {}
 
-    def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
+    def on_traces_written(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
         """Check models after their traces were stored; roll back or promote if due."""
         rerankers = {trace.ranker for trace in traces if trace.ranker is not None}
         if not rerankers:
@@ -170,5 +170,5 @@ def _control(tx: Transaction, card: ModelCard, *, since: datetime) -> EntryFilte
     return EntryFilter(since=since, ranker=active, is_by_weights=active is None, share=share)
 
 
-def _has_failed(trace: Trace) -> bool:
+def _has_failed(trace: RecallTrace) -> bool:
     return any(one.startswith(RERANKER) for one in trace.degraded)

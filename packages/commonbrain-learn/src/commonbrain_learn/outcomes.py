@@ -12,10 +12,10 @@ from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, RERANKER
 from commonbrain.model.query import (
     PROACTIVE,
     TRUST_MIN_DEFAULT,
-    Entry,
     ExclusionReason,
     FeedbackMark,
     RankedCandidate,
+    RecallLogEntry,
     ShownExtent,
 )
 from commonbrain.model.recall_result import ResultStatus
@@ -65,7 +65,7 @@ class Figures:
     recall_p95_ms: float | None
 
 
-def outcome_of(entry: Entry) -> RecallOutcome:
+def outcome_of(entry: RecallLogEntry) -> RecallOutcome:
     """Summarize one recall."""
     helped = {
         id_
@@ -97,7 +97,7 @@ def outcome_of(entry: Entry) -> RecallOutcome:
     )
 
 
-def riskier(entry: Entry) -> int:
+def riskier(entry: RecallLogEntry) -> int:
     """Count how many more untrusted memories a model returned than fixed weights would.
 
     Ranks the same candidates by the score of fixed weights and takes as many of them.
@@ -190,7 +190,7 @@ class TrainingExample:
         return any(one.grade >= GOOD_FROM for one in self.shown)
 
 
-def training_example_of(entry: Entry) -> TrainingExample | None:
+def training_example_of(entry: RecallLogEntry) -> TrainingExample | None:
     """Create a training example from a recall.
 
     None if the feedback does not separate its results.
@@ -221,7 +221,7 @@ def _model_features(one: RankedCandidate) -> Mapping[str, float]:
     return {name: value for name, value in one.features.items() if name not in later}
 
 
-def _marks(entry: Entry, one: RankedCandidate) -> Collection[FeedbackMark]:
+def _marks(entry: RecallLogEntry, one: RankedCandidate) -> Collection[FeedbackMark]:
     return entry.marks.get(one.memory_id, frozenset())
 
 
@@ -232,7 +232,7 @@ def _is_judged(one: RankedCandidate, *, is_read_marked: bool) -> bool:
     return is_read_marked or one.shown is not ShownExtent.WHOLE
 
 
-def _is_read_marked(entry: Entry, shown: Sequence[RankedCandidate]) -> bool:
+def _is_read_marked(entry: RecallLogEntry, shown: Sequence[RankedCandidate]) -> bool:
     """Whether marks tell which results were read within the answer.
 
     Fetching a body leaves a mark; using a body shown in full leaves none. So fetched memories are

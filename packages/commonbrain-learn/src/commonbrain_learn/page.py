@@ -6,7 +6,7 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import SERVING, ModelRole, ModelState
-from commonbrain.web.outcomes import Done, Outcome
+from commonbrain.web.outcomes import ActionOutcome, Done
 from commonbrain.web.rendering import link
 from commonbrain.web.screens.parts import PagePart
 from commonbrain.web.screens.screen import admin_screen
@@ -58,13 +58,13 @@ def _load_card(visit: Visit) -> ModelCardView:
     return ModelCardView(models=serving, guards=guards or ())
 
 
-def _model_changed(done: Done[ModelRequest, ModelsResponse]) -> Outcome:
+def _model_changed(done: Done[ModelRequest, ModelsResponse]) -> ActionOutcome:
     request, reply = done.request, done.reply
     if reply.job is not None:
-        return Outcome(text=f"Started the training of a {reply.role}; it waits for a worker.")
+        return ActionOutcome(text=f"Started the training of a {reply.role}; it waits for a worker.")
     id_ = request.id or ""
     text = _MODEL_CHANGED[request.op].format(id_, f"{request.percent:g}")
-    return Outcome(text=text, subject=id_, page=link("/admin/models", id=id_))
+    return ActionOutcome(text=text, subject=id_, page=link("/admin/models", id=id_))
 
 
 _MODEL_CHANGED: Final[Mapping[str, str]] = {

@@ -59,7 +59,7 @@ class FittedSalience:
     """Plain JSON values."""
 
 
-class _Envelope(BaseModel):
+class _SalienceArtifact(BaseModel):
     """Contents of an artifact."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,7 +79,7 @@ class _Envelope(BaseModel):
 class LearnedSalience:
     """Trees, and the quantile mapping of their prediction; thread-safe."""
 
-    def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
+    def __init__(self, envelope: _SalienceArtifact, booster: lightgbm.Booster) -> None:
         self._envelope = envelope
         self._booster: Any = booster
         self.features = envelope.features
@@ -110,7 +110,7 @@ def fit_salience(
     trees = _trees(parts.learnt, parameters=parameters)
     booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
     likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
-    envelope = _Envelope(
+    envelope = _SalienceArtifact(
         tenant=tenant,
         features=FEATURES,
         authors=dict(authors),
@@ -150,7 +150,7 @@ def load_salience(artifact: bytes) -> LearnedSalience:
     if len(artifact) > SALIENCE_BYTES_MAX:
         raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
     try:
-        envelope = _Envelope.model_validate_json(artifact)
+        envelope = _SalienceArtifact.model_validate_json(artifact)
         booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
     except (ValidationError, lightgbm.basic.LightGBMError) as error:
         raise _corrupt("It is no model of salience of this format.") from error

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from commonbrain.clock import Clock
     from commonbrain.embeddings.interface import Matrix
     from commonbrain.model.memory import Memory
-    from commonbrain.model.query import Candidate, Trace
+    from commonbrain.model.query import Candidate, RecallTrace
     from commonbrain.model.scope import Caller
     from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.retrieve import Deadline
@@ -190,7 +190,7 @@ class Runner:
         saliences = iter(answer.scores)
         return [replace(one, salience=next(saliences)) if _is_open(one) else one for one in drafts]
 
-    def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
+    def on_traces_written(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
         """Judge the models by the traces of recalls that they ranked, after these were stored."""
         self._monitor.on_traces_written(tenant, traces)
 

@@ -73,7 +73,7 @@ _CANDIDATES: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trial:
+class _HoldoutEvaluation:
     """Evaluation of a model on held-out examples."""
 
     margins: Mapping[str, QualityMargin]
@@ -103,7 +103,7 @@ def train_reranker(task: JobContext) -> None:
     # The model to serve is trained on all examples, by the procedure that was evaluated.
     fitted = fit_reranker(lessons, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant)
     model = load_reranker(fitted.artifact)
-    trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
+    trial = _HoldoutEvaluation(margins=margins, scoring_ms=_timed(task, model, held=lessons))
     description = {
         "outcome": trial.outcome,
         "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
@@ -124,7 +124,7 @@ def train_reranker(task: JobContext) -> None:
         task.finish(tx, _result(card, trial, recalls=len(lessons)))
 
 
-def _result(card: ModelCard, trial: _Trial, *, recalls: int) -> Mapping[str, object]:
+def _result(card: ModelCard, trial: _HoldoutEvaluation, *, recalls: int) -> Mapping[str, object]:
     margin = trial.margins[DECISIVE]
     return {
         "outcome": trial.outcome,
@@ -314,7 +314,7 @@ _Marks = Mapping[int, Sequence[tuple[datetime, FeedbackMark]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _TrainingData:
     """Training data of a store."""
 
     samples: Sequence[SettledMemory]
@@ -382,7 +382,7 @@ def _is_enough(samples: Sequence[SettledMemory], parts: SampleSplit) -> bool:
     )
 
 
-def _read_salience(task: JobContext, *, since: datetime) -> _Read:
+def _read_salience(task: JobContext, *, since: datetime) -> _TrainingData:
     """Read settled memories since a time, with their use."""
     until = task.job.created_at - SETTLED_AFTER
     marks = _marks(task, since=since)
@@ -392,7 +392,7 @@ def _read_salience(task: JobContext, *, since: datetime) -> _Read:
         use = use_of(memory, marks.get(memory.id, ()))
         samples.append(sample(memory, authors, use=use))
     shares = authors.shares(at=task.job.created_at, most=AUTHORS_MAX)
-    return _Read(samples=samples, authors=shares, since=since, until=until)
+    return _TrainingData(samples=samples, authors=shares, since=since, until=until)
 
 
 def _marks(task: JobContext, *, since: datetime) -> _Marks:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from commonbrain.cli.context import State
+from commonbrain.cli.context import GlobalOptions
 from commonbrain.config import ServerSettings
 from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.runtime.signals import stopped_by_signals
@@ -36,7 +36,7 @@ def serve(  # noqa: PLR0913 options of the command
     ] = None,
 ) -> None:
     """Serve agents and people over HTTP: the page at /, REST under /v1, MCP at /mcp."""
-    state: State = context.obj
+    state: GlobalOptions = context.obj
     options = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
     settings = _server_settings(state, {**options, "allow_hosts": allow_host})
     # Help and completion do without the server.
@@ -91,7 +91,7 @@ def dev(
         serve(settings)
 
 
-def _server_settings(state: State, options: dict[str, object]) -> ServerSettings:
+def _server_settings(state: GlobalOptions, options: dict[str, object]) -> ServerSettings:
     """Return the settings of the server; None is an option that was not given."""
     if state.agent is not None:
         os.environ["COMMONBRAIN_AGENT"] = state.agent

@@ -42,7 +42,7 @@ class Lane:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Turn:
+class _Waiter:
     size: int
     has_come: Event = field(default_factory=Event)
 
@@ -59,7 +59,7 @@ class FairQueue:
         self._numbers = count()
         self._admitted: Counter[Lane] = Counter()
         """Windows of unfinished calls, by lane."""
-        self._waiting: dict[Lane, list[tuple[int, _Turn]]] = {}
+        self._waiting: dict[Lane, list[tuple[int, _Waiter]]] = {}
         """A heap for each lane with waiting calls, the oldest call first."""
         self._order: deque[Lane] = deque()
         """The lanes with waiting calls, the next one first."""
@@ -82,7 +82,7 @@ class FairQueue:
         """
         with self._admission(lane, len(items)) as number:
             results: list[Result] = []
-            turn: _Turn | None = None
+            turn: _Waiter | None = None
             try:
                 length = self._windows_at_once * _ROUNDS
                 for start in range(0, len(items), length):
@@ -115,9 +115,9 @@ class FairQueue:
                 if not self._admitted[lane]:
                     del self._admitted[lane]
 
-    def _next_turn(self, lane: Lane, *, before: _Turn | None, number: int, size: int) -> _Turn:
+    def _next_turn(self, lane: Lane, *, before: _Waiter | None, number: int, size: int) -> _Waiter:
         """End the last turn of a call and wait for its next one, ahead of later calls."""
-        turn = _Turn(size=size)
+        turn = _Waiter(size=size)
         with self._lock:
             if before is not None:
                 self._free += before.size
@@ -128,7 +128,7 @@ class FairQueue:
             self._grant()
         return turn
 
-    def _leave(self, lane: Lane, turn: _Turn | None) -> None:
+    def _leave(self, lane: Lane, turn: _Waiter | None) -> None:
         """End the last turn of a call, or stop waiting for it."""
         if turn is None:
             return

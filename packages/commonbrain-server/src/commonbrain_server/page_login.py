@@ -21,7 +21,7 @@ from commonbrain.model.errors import AuthenticationError, CommonbrainError, Reje
 from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
 from commonbrain.model.scope import Caller
 from commonbrain.web.actions import CSRF_FIELD, local_path
-from commonbrain.web.app import Form, Page, address_of, foreign_form, redirect
+from commonbrain.web.app import BrowserPages, Form, address_of, foreign_form, redirect
 from commonbrain.web.page_sessions import PageSession
 from commonbrain.web.rendering import link
 from commonbrain_server.security.authentication import CALLBACK_PATH, LOGIN_OVER, Authenticator
@@ -42,7 +42,7 @@ class KeyLogin:
     provider: ProviderLogin | None = None
     """Logs people in at an identity provider, if there is one."""
 
-    def routes(self, page: Page) -> list[Route]:
+    def routes(self, page: BrowserPages) -> list[Route]:
         """Return the routes of the form, and those of the provider."""
         shown = _LoginPages(page=page, provider=self.provider)
         routes = [
@@ -56,7 +56,7 @@ class KeyLogin:
             routes.append(Route(CALLBACK_PATH, finish))
         return routes
 
-    async def ask(self, page: Page, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives them
+    async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives them
         """Send a browser to the form."""
         return redirect(link("/login", next="" if next_ == "/" else next_))
 
@@ -66,7 +66,7 @@ class OpenLogin:
 
     templates = None
 
-    def routes(self, page: Page) -> list[Route]:
+    def routes(self, page: BrowserPages) -> list[Route]:
         """Return the place that leaving the page leads to, which starts another session."""
 
         async def show_login(request: Request) -> Response:
@@ -74,7 +74,7 @@ class OpenLogin:
 
         return [Route("/login", show_login)]
 
-    async def ask(self, page: Page, request: Request, *, next_: str) -> Response:
+    async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:
         """Start a session."""
         return await page.start_session(request, "", next_=next_)
 
@@ -109,7 +109,7 @@ class OpenSessions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LoginPages:
-    page: Page
+    page: BrowserPages
     provider: ProviderLogin | None
 
     @property

@@ -371,7 +371,7 @@ class CompactMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactResponse:
+class CompactMessageResponse:
     """The reply in JSON for agents."""
 
     notice: str | None
@@ -384,8 +384,8 @@ class CompactResponse:
     more: int | None
 
 
-def _to_compact(reply: MessageResponse) -> CompactResponse:
-    return CompactResponse(
+def _to_compact(reply: MessageResponse) -> CompactMessageResponse:
+    return CompactMessageResponse(
         notice=HEADING if reply.messages or reply.threads or reply.delegated else None,
         sent=reply.sent,
         messages=None
@@ -428,7 +428,7 @@ MESSAGE = Operation(
     role=Role.WRITER,
     consumes_quota=_writes,
     to_compact=_to_compact,
-    compact_reply=CompactResponse,
+    compact_reply=CompactMessageResponse,
     positional=("op", "id", "text"),
     commands=MESSAGE_COMMANDS,
 )

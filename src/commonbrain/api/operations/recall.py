@@ -97,7 +97,7 @@ def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactResponse:
+class CompactRecallResult:
     """The result in JSON for agents; fields that are None are left out."""
 
     notice: str
@@ -119,10 +119,10 @@ class CompactResponse:
     trace_id: str
 
 
-def _to_compact(reply: RecallResult) -> CompactResponse:
+def _to_compact(reply: RecallResult) -> CompactRecallResult:
     is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
     notice = f"{HEADING} {UNSURE}" if is_unsure else HEADING
-    return CompactResponse(
+    return CompactRecallResult(
         notice=notice if reply.items else _NO_RESULT_MESSAGES[reply.verdict],
         items=tuple(map(to_evidence, reply.items)),
         conflicts=tuple(conflict.line() for conflict in reply.conflicts) or None,
@@ -156,7 +156,7 @@ RECALL = Operation(
     handle=_handle,
     render_text=_render,
     to_compact=_to_compact,
-    compact_reply=CompactResponse,
+    compact_reply=CompactRecallResult,
     positional=("query",),
     commands=(
         Command(

@@ -7,7 +7,7 @@ from pydantic import Field
 from commonbrain.api.operation import Name, Operation, Request, Transport, argument
 from commonbrain.api.operations.job import render_single_job
 from commonbrain.client import Brain
-from commonbrain.consolidation.reflection import DraftPreview, ReflectPreview, SummaryResult
+from commonbrain.consolidation.reflection import ReflectPreview, SummaryResult
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line, pluralize
@@ -85,7 +85,7 @@ def _render(reply: ReflectResponse) -> str:
     preview = reply.preview or ReflectPreview(read=0)
     lines = [f"Of {preview.read} events and messages it would make {_count(preview)}."]
     for one in (*preview.episodes, *preview.candidates):
-        lines.append(_line(one))
+        lines.append(inert_line(f"{one.kind} | from {one.sources} | {one.headline}"))
         if one.kind is Kind.EPISODE:
             lines += [f"  {inert_line(line)}" for line in one.body.splitlines()]
     return "\n".join([*lines, *(["There are more."] if preview.is_more else [])])
@@ -103,10 +103,6 @@ def _count(preview: ReflectPreview) -> str:
     episodes, candidates = len(preview.episodes), len(preview.candidates)
     made = pluralize(episodes, "episode", many="episodes")
     return f"{made}, and propose {pluralize(candidates, 'fact or rule', many='facts and rules')}"
-
-
-def _line(one: DraftPreview) -> str:
-    return inert_line(f"{one.kind} | from {one.sources} | {one.headline}")
 
 
 REFLECT = Operation(

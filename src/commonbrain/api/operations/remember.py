@@ -27,7 +27,7 @@ from commonbrain.api.operation import (
     for_agents,
 )
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
+from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.service import DraftFields, check_item_count, draft_of
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kind_columns import settable_columns
@@ -258,7 +258,10 @@ def render_item_result(outcome: ItemResult) -> str:
     lines += list(outcome.warnings)
     lines += [f"contradicts {one.id}: {one.headline}" for one in outcome.conflicts]
     lines += [line for one in outcome.changes for line in one.lines()]
-    lines += [f"{one.status} {one.id or ''}: {_render_derived(one)}" for one in outcome.derived]
+    lines += [
+        f"{one.status} {one.id or ''}: {one.headline or one.reason or ''}"
+        for one in outcome.derived
+    ]
     if outcome.status is ItemStatus.STORED:
         named = {one.id for one in (*outcome.changes, *outcome.conflicts)}
         near = (
@@ -274,10 +277,6 @@ def render_item_result(outcome: ItemResult) -> str:
     if outcome.embedding_pending:
         lines.append("Found by its words only until it is embedded.")
     return "\n".join(lines)
-
-
-def _render_derived(part: DerivedResult) -> str:
-    return part.headline or part.reason or ""
 
 
 REMEMBER = Operation(

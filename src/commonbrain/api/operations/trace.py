@@ -7,7 +7,7 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Name, Operation, Request, argument
 from commonbrain.causality.result import Precursor, TraceResult, TraceStep
-from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, Trace
+from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, CausalTrace
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
@@ -29,7 +29,7 @@ class TraceRequest(Request):
     depth: int | None = argument("How many steps to follow, 1 to 10; deepen: 5", agents="")
 
 
-_Call = Callable[[Trace, TraceRequest], TraceResult]
+_Call = Callable[[CausalTrace, TraceRequest], TraceResult]
 _CALLS: Final[Mapping[Op, _Call]] = {
     "causes": lambda trace, request: trace.causes(_target(request), depth=_depth(request)),
     "effects": lambda trace, request: trace.effects(_target(request), depth=_depth(request)),
@@ -150,7 +150,7 @@ _TIMED: Final = frozenset({"hours"})
 
 TRACE = Operation(
     name="trace",
-    title="Trace",
+    title="CausalTrace",
     purpose="Find causes, effects, precursors and dependents of a memory, with limits of the "
     "evidence.",
     request=TraceRequest,

@@ -33,7 +33,7 @@ from commonbrain.model.kinds import Kind, Severity, TaskPriority
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, Trust
-from commonbrain.model.tasks import NEVER_DUE, OPEN_STATUSES, Ack, Decision
+from commonbrain.model.tasks import NEVER_DUE, OPEN_STATUSES, Decision, TaskDecision
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.activity import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
@@ -282,7 +282,7 @@ _OPEN_AMONG: Final = _to_acknowledge(
 _AT_ONCE: Final = 500
 """Ids looked up together; an engine takes only so many parameters."""
 _OF: Final = (
-    select(*(acks.c[field.name] for field in fields(Ack)))
+    select(*(acks.c[field.name] for field in fields(TaskDecision)))
     .where(
         acks.c.tenant_id == bindparam("tenant"),
         acks.c.memory_id.in_(bindparam("ids", expanding=True)),
@@ -336,13 +336,13 @@ class AckRepository:
         known = list(ends)
         return bool(known) and None not in known
 
-    def put(self, ack: Ack) -> None:
+    def put(self, ack: TaskDecision) -> None:
         """Store a decision; it replaces the one of the same agent and session."""
         self.drop(ack)
         row = {"tenant_id": self.work.tenant, **asdict(ack)}
         self.work.connection.execute(insert(acks), row)
 
-    def drop(self, ack: Ack) -> None:
+    def drop(self, ack: TaskDecision) -> None:
         """Delete the decision of this agent and session on this memory."""
         here = (
             acks.c.tenant_id == self.work.tenant,
@@ -352,12 +352,12 @@ class AckRepository:
         )
         self.work.connection.execute(delete(acks).where(*here))
 
-    def of(self, ids: Sequence[int]) -> dict[int, list[Ack]]:
+    def of(self, ids: Sequence[int]) -> dict[int, list[TaskDecision]]:
         """Map memories to the decisions on them, oldest first; memories without any are absent."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        acks_by_id: defaultdict[int, list[Ack]] = defaultdict(list)
+        acks_by_id: defaultdict[int, list[TaskDecision]] = defaultdict(list)
         for row in self.work.connection.execute(_OF, given).mappings():
-            acks_by_id[row["memory_id"]].append(Ack(**row))
+            acks_by_id[row["memory_id"]].append(TaskDecision(**row))
         return dict(acks_by_id)

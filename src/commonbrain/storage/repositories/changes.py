@@ -11,7 +11,7 @@ from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, exists, fun
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Change
+from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
@@ -67,14 +67,14 @@ class ChangeRepository:
 
     work: SqlContext
 
-    def add(self, change: Change) -> None:
+    def add(self, change: Revision) -> None:
         """Append one change; the repository assigns its id."""
         row, id_ = self._row(change), self._next(change.at)
         while not self.work.add(changes, row | {"id": id_}):
             id_ = self._next(change.at)
         self.work.highest[changes] = id_
 
-    def add_alike(self, change: Change, ids: Sequence[int]) -> None:
+    def add_alike(self, change: Revision, ids: Sequence[int]) -> None:
         """Append the same change for many memories, in their order; it has no `detail`."""
         first = self._next(change.at)
         shared = self._plain(change, Kind.FACT)
@@ -83,7 +83,7 @@ class ChangeRepository:
         bulk_insert(self.work, changes, shared=shared, each=each)
         self.work.highest.pop(changes, None)
 
-    def merge(self, change: Change) -> bool:
+    def merge(self, change: Revision) -> bool:
         """Add a change of another store under its own id; return False if it is known."""
         self.work.highest.pop(changes, None)
         return self.work.add(changes, self._row(change) | {"id": change.id})
@@ -104,7 +104,7 @@ class ChangeRepository:
         rows = self.work.connection.execute(_VERSIONS, given)
         return {memory_id: count for memory_id, count in rows}  # noqa: C416 rows are no pairs
 
-    def of(self, ids: Sequence[int]) -> list[Change]:
+    def of(self, ids: Sequence[int]) -> list[Revision]:
         """List the changes of memories, oldest first."""
         if not ids:
             return []
@@ -120,7 +120,7 @@ class ChangeRepository:
         until: datetime | None,
         request_id: str | None = None,
         limit: int,
-    ) -> list[Change]:
+    ) -> list[Revision]:
         """List the changes of an agent, session or call in a period, newest first; None means any.
 
         Changes that only followed from another change are left out.
@@ -157,11 +157,11 @@ class ChangeRepository:
             spans[memory_id].append(BeliefPeriod(since=since, until=until))
         return dict(spans)
 
-    def _row(self, change: Change) -> dict[str, Any]:
+    def _row(self, change: Revision) -> dict[str, Any]:
         kind = self._kind(change.memory_id) if change.before or change.after else Kind.FACT
         return self._plain(change, kind)
 
-    def _plain(self, change: Change, kind: Kind) -> dict[str, Any]:
+    def _plain(self, change: Revision, kind: Kind) -> dict[str, Any]:
         return {
             "tenant_id": self.work.tenant,
             "memory_id": change.memory_id,
@@ -188,9 +188,9 @@ class ChangeRepository:
         return kind
 
 
-def _change(row: RowMapping) -> Change:
+def _change(row: RowMapping) -> Revision:
     since, until = row["believed_since"], row["believed_until"]
-    return Change(
+    return Revision(
         id=row["id"],
         memory_id=row["memory_id"],
         action=row["action"],

@@ -36,11 +36,11 @@ from commonbrain.model.model_card import (
 from commonbrain.model.query import (
     MARKED_WITHIN,
     VOTES,
-    Entry,
     Feedback,
     FeedbackEvent,
     FeedbackMark,
     RankedCandidate,
+    RecallLogEntry,
     ShownExtent,
 )
 from commonbrain.model.values import asdict, dataclass
@@ -138,18 +138,18 @@ class EvaluationRepository:
 
     work: SqlContext
 
-    def add(self, evaluation: Evaluation) -> bool:
+    def add(self, evaluation: StoredEvaluation) -> bool:
         """Insert an evaluation; return False if its id is taken."""
         row = {**asdict(evaluation), "setup": dict(evaluation.setup)}
         return self.work.add(evaluations, {"tenant_id": self.work.tenant, **row})
 
-    def listed(self, name: str, *, limit: int) -> list[Evaluation]:
+    def listed(self, name: str, *, limit: int) -> list[StoredEvaluation]:
         """List the evaluations of a name, newest first."""
         table = evaluations.c
         columns = [column for column in table if column.name != "tenant_id"]
         here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
         rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
-        return [Evaluation(**_figures_of(row)) for row in rows]
+        return [StoredEvaluation(**_figures_of(row)) for row in rows]
 
     def surplus(self, *, newest: int) -> int:
         """Count the evaluations with at least `newest` newer ones of their name."""
@@ -258,7 +258,7 @@ class RecallLogRepository:
         }
         return {id_: trace for id_, trace in shown.items() if (trace, id_) not in in_full}
 
-    def entries(self, criteria: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
+    def entries(self, criteria: EntryFilter, *, after: int = 0, limit: int) -> list[RecallLogEntry]:
         """List recalls above an id with their feedback, oldest first."""
         above = recall_traces.c.id > after
         entries = select(recall_traces).where(self._here(recall_traces, above, *self._of(criteria)))
@@ -266,7 +266,7 @@ class RecallLogRepository:
 
     def latest(
         self, criteria: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
-    ) -> list[Entry]:
+    ) -> list[RecallLogEntry]:
         """List recalls below an id, newest first; `is_brief` leaves out the candidates."""
         table = recall_traces.c
         below = self._here(recall_traces, table.id < before, *self._of(criteria))
@@ -284,7 +284,7 @@ class RecallLogRepository:
         question = select(table.id).where(below)
         return count_up_to(self.work.connection, question, at_most=at_most)
 
-    def _read(self, question: Select[Any]) -> list[Entry]:
+    def _read(self, question: Select[Any]) -> list[RecallLogEntry]:
         rows = self.work.connection.execute(question).all()
         marks = self._marks(row.id for row in rows)
         return [_entry(row, marks.get(row.id, {})) for row in rows]
@@ -323,8 +323,8 @@ class RecallLogRepository:
         return and_(table.c.tenant_id == self.work.tenant, *conditions)
 
 
-def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> Entry:
-    return Entry(
+def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> RecallLogEntry:
+    return RecallLogEntry(
         id=row.id,
         asked_at=row.asked_at,
         agent=row.agent,
@@ -366,7 +366,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class StoredEvaluation:
     """One measurement of one store."""
 
     id: int

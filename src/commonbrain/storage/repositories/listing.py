@@ -71,10 +71,10 @@ class ListingRepository:
         filtered and the matching ones sorted, so that no filter makes a page slow.
         """
         end = self._walked(order, after)
-        walked = self._keys(_Walk(order=order, after=after, end=end), scope, limit=limit)
+        walked = self._keys(_KeyRange(order=order, after=after, end=end), scope, limit=limit)
         if end is None or len(walked) == limit:
             return walked
-        return self._keys(_Walk(order=order, after=after, is_sorted=True), scope, limit=limit)
+        return self._keys(_KeyRange(order=order, after=after, is_sorted=True), scope, limit=limit)
 
     def groups(self, scope: ListScope) -> list[MemoryGroup]:
         """Group the memories that are alike in kind, project, label, agent and state."""
@@ -100,11 +100,11 @@ class ListingRepository:
     def _walked(self, order: ListOrder, after: ListKey | None) -> ListKey | None:
         """Return the key at which a walk ends; None if the list ends before."""
         statement = _walk_end(order, has_after=after is not None)
-        given = {"skipped": self.walked_max - 1, **_Walk(order=order, after=after).bounds}
+        given = {"skipped": self.walked_max - 1, **_KeyRange(order=order, after=after).bounds}
         rows = self.work.rows(statement, given)
         return None if not rows else ListKey(*rows[0])
 
-    def _keys(self, walk: "_Walk", scope: ListScope, *, limit: int) -> list[ListKey]:
+    def _keys(self, walk: "_KeyRange", scope: ListScope, *, limit: int) -> list[ListKey]:
         rows = self._rows(
             _matches(timeless(scope.filter), walk.shape), scope, limit=limit, **walk.bounds
         )
@@ -115,7 +115,7 @@ class ListingRepository:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Walk:
+class _KeyRange:
     """The part of a list that a statement reads: after a key, and up to another."""
 
     order: ListOrder
@@ -136,7 +136,7 @@ class _Walk:
         return given
 
     @property
-    def shape(self) -> "_Walk":
+    def shape(self) -> "_KeyRange":
         """The same with other keys, for which the same statement is built."""
         any_key = ListKey(0, 0)
         return replace(self, after=self.after and any_key, end=self.end and any_key)
@@ -158,7 +158,7 @@ def _walk_end(order: ListOrder, *, has_after: bool) -> SelectBase:
 
 
 @lru_cache(_BUILT_MAX)
-def _matches(criteria: ListFilter, walk: _Walk) -> SelectBase:
+def _matches(criteria: ListFilter, walk: _KeyRange) -> SelectBase:
     """Select the keys of a list in a part of it."""
     order = walk.order
     place = _place(order, is_indexed=not walk.is_sorted)

@@ -11,19 +11,19 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Select, bindparam, delete, func, literal_column, select, text
 
 from commonbrain.model import ids
-from commonbrain.model.query import Candidate, Trace
+from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import asdict, dataclass, field, fields, replace
-from commonbrain.observability.hook_events import Shown
+from commonbrain.observability.hook_events import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
-from commonbrain.storage.interface import AuditEntry, Reply
+from commonbrain.storage.interface import AuditEntry, StoredReply
 from commonbrain.storage.schema.activity import OF_HOOKS, tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
-_REPLY: Final = select(*(idempotency.c[one.name] for one in fields(Reply))).where(
+_REPLY: Final = select(*(idempotency.c[one.name] for one in fields(StoredReply))).where(
     idempotency.c.tenant_id == bindparam("tenant"),
     idempotency.c.agent == bindparam("agent"),
     idempotency.c.key == bindparam("key"),
@@ -80,13 +80,13 @@ class RecordRepository:
         statement = delete(outbox).where(here, outbox.c.id.in_(some))
         return self.work.connection.execute(statement).rowcount
 
-    def reply(self, agent: str, key: str) -> Reply | None:
+    def reply(self, agent: str, key: str) -> StoredReply | None:
         """Return the reply to an earlier call of this agent with this idempotency key."""
         given = {"tenant": self.work.tenant, "agent": agent, "key": key}
         row = self.work.connection.execute(_REPLY, given).mappings().first()
         if row is None:
             return None
-        known = Reply(**row)
+        known = StoredReply(**row)
         return replace(known, memory_ids=tuple(known.memory_ids))
 
     def drop_replies(self, *, before: datetime) -> None:
@@ -94,7 +94,7 @@ class RecordRepository:
         given = {"tenant": self.work.tenant, "before": before}
         self.work.connection.execute(_DROP_REPLIES, given)
 
-    def save_reply(self, reply: Reply) -> None:
+    def save_reply(self, reply: StoredReply) -> None:
         """Store a reply under its idempotency key."""
         row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
         self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
@@ -117,7 +117,7 @@ def _digest(content: str, *, key: bytes) -> bytes:
     return hmac.digest(key, content.encode(), "sha256")
 
 
-def trace_row(trace: Trace) -> list[Any]:
+def trace_row(trace: RecallTrace) -> list[Any]:
     """Write a trace as JSON values, in the order of its columns after the tenant."""
     return [
         trace.id,
@@ -134,7 +134,7 @@ def trace_row(trace: Trace) -> list[Any]:
     ]
 
 
-def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
+def _considered(candidate: Candidate, trace: RecallTrace) -> dict[str, Any]:
     # Half of them are 0, which goes without saying: a recall leaves 40 candidates of 25 features.
     features = {name: round(value, 4) for name, value in candidate.features.items() if value}
     id_ = candidate.memory.id
@@ -186,7 +186,7 @@ class HookRun(NamedTuple):
 
     at: datetime
     tool: str
-    shown: Shown
+    shown: ShownCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,9 @@ class ToolEventRepository:
         key = tuple(given.items())
         if key not in self._hooks:
             rows = self.work.rows(_of_hooks(tuple(chosen)), given)
-            self._hooks[key] = [HookRun(at, tool, Shown.read(args)) for at, tool, args in rows]
+            self._hooks[key] = [
+                HookRun(at, tool, ShownCounts.read(args)) for at, tool, args in rows
+            ]
         return self._hooks[key]
 
 

@@ -37,7 +37,7 @@ class UnreadableValueError(ValueError):
     """A stored value that was never written: its column's type cannot have it."""
 
 
-class _Reading:
+class _ColumnRead:
     """A context manager without a generator: it is entered for every value that is read."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class _Reading:
             ) from error
 
 
-_READING: Final = _Reading()
+_READING: Final = _ColumnRead()
 
 
 def reading() -> AbstractContextManager[None]:

@@ -51,7 +51,7 @@ LIST_FORMS: Final[dict[str, ListForm]] = {}
 """The forms of other engines, by the name of their dialect; each adds its own."""
 
 
-class Listing(TypeDecorator[Any]):
+class ListParam(TypeDecorator[Any]):
     """A list in one parameter: JSON, unless the engine has another form."""
 
     impl = JSON
@@ -86,7 +86,7 @@ def _unfold_json(element: unnest, compiler: SQLCompiler, **more: Any) -> str:  #
 
 def members_of(name: str, of: type[BigInteger | String] = BigInteger) -> TableValuedAlias:
     """Return the members of a list parameter as a table with the column `value`."""
-    given: BindParameter[Any] = bindparam(name, type_=Listing(of))
+    given: BindParameter[Any] = bindparam(name, type_=ListParam(of))
     return unnest(given).table_valued("value")
 
 

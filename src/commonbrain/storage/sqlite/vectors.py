@@ -122,7 +122,7 @@ Ids = NDArray[np.int64]
 Slots = NDArray[np.intp]
 """Positions in the arrays, one per window of a memory."""
 Wholes = NDArray[np.float32] | NDArray[np.float16]
-Change = tuple[int, int, bytes | None]
+VectorChange = tuple[int, int, bytes | None]
 """A row of the vectors table: sequence number, memory, and float16 vector or None."""
 
 
@@ -192,7 +192,7 @@ class BinaryVectorIndex:
     def _wholes_max(self) -> int:
         return self.memory_bytes_max // (self.dimensions * np.dtype(np.float16).itemsize)
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[VectorChange]) -> None:
         """Apply changes of rows: remove and add vectors; the caller holds `lock`.
 
         Within one batch a memory is either removed or added, because rows contain the latest

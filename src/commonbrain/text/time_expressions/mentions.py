@@ -119,7 +119,7 @@ _LIMIT: Final = lazy_pattern(r"\b(?:can|could|expires?|due|within|takes?|took)\b
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class DateMention:
     """A date in a text: the words for it, and the period that they name."""
 
     phrase: str
@@ -146,7 +146,7 @@ class Mention:
 
 
 @lru_cache(maxsize=_CACHED)
-def mentions_in(text: str, now: datetime) -> tuple[Mention, ...]:
+def mentions_in(text: str, now: datetime) -> tuple[DateMention, ...]:
     """List the dates that a statement made at `now` mentions, in order, at most eight."""
     sentences = split_sentences(text[:_CHARS_MAX]) if may_name_time(text[:_CHARS_MAX]) else ()
     mentions = (
@@ -158,7 +158,7 @@ def mentions_in(text: str, now: datetime) -> tuple[Mention, ...]:
     return tuple(islice(mentions, _MENTIONS_MAX))
 
 
-def _in_sentence(sentence: str, now: datetime) -> list[Mention]:
+def _in_sentence(sentence: str, now: datetime) -> list[DateMention]:
     has_habit = _HABIT.search(sentence) is not None
 
     def directed(meaning: Meaning) -> Meaning:
@@ -193,7 +193,7 @@ def _in_sentence(sentence: str, now: datetime) -> list[Mention]:
     )
     is_of_one_time = _ONCE.search(sentence) is not None
     return [
-        Mention(
+        DateMention(
             source,
             named.span,
             is_dated or named.cycle == "year",
@@ -279,7 +279,7 @@ def notes_in(topics: Iterable[str]) -> Sequence[str]:
     return [one.removeprefix(_NOTE) for one in topics if one.startswith(_NOTE)]
 
 
-def _on_other_days(text: str, now: datetime) -> Iterator[Mention]:
+def _on_other_days(text: str, now: datetime) -> Iterator[DateMention]:
     return (one for one in mentions_in(text, now) if one.days != f"{now:%Y-%m-%d}")
 
 

@@ -237,7 +237,7 @@ Accepts = Callable[[BeliefPeriod, re.Match[str]], bool]
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ExpressionParser:
     """A text while its expressions are being parsed."""
 
     text: str
@@ -376,7 +376,7 @@ def read_phrases(
         "by Friday" leaves the period open, it is that of the date alone.
 
     """
-    reading = _Reading(text, now, [], accepts)
+    reading = _ExpressionParser(text, now, [], accepts)
     marks = _MARKED.findall(reading.read_all(dates)) if not _MARKED.search(text) else []
     return [(one.source, one.named, one.is_dated) for one in map(reading.of, marks)]
 
@@ -387,10 +387,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def _read(text: str, now: datetime) -> _Reading | None:
+def _read(text: str, now: datetime) -> _ExpressionParser | None:
     """Parse all expressions of a text; None if there are none or it already contains marks."""
     if not _HINT.search(text) or _MARKED.search(text):
         return None
-    reading = _Reading(text, now, [])
+    reading = _ExpressionParser(text, now, [])
     reading.read_all(DATES)
     return reading

@@ -17,8 +17,8 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import (
-    Omitted,
-    Piece,
+    ImportItem,
+    OmittedContent,
     name_or_none,
     source_reference,
 )
@@ -69,7 +69,7 @@ _BETWEEN_TURNS: Final = timedelta(seconds=1)
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class ChatSession:
     """A session: its thread, the number of turns so far, and the time of the next one."""
 
     thread: ThreadRef
@@ -106,7 +106,7 @@ class Chat:
     project: str | None = None
     begun_at: datetime | None = None
     """The time of a first message without one."""
-    _session: Session | None = None
+    _session: ChatSession | None = None
 
     def say(
         self, text: str, *, sender: str, id_: str, time: object, author: str | None = None
@@ -117,7 +117,7 @@ class Chat:
             thread = ThreadRef(
                 key=source_reference(self.format, self.id), subject=source_reference(subject, "")
             )
-            self._session = Session(thread=thread, clock=self.begun_at)
+            self._session = ChatSession(thread=thread, clock=self.begun_at)
         yield from split_to_fit(
             Draft(
                 kind=Kind.MESSAGE,
@@ -135,8 +135,8 @@ class Chat:
 class Tally(Counter[str]):
     """Counts what is left out."""
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[ImportItem]:
         """Return what was left out, in the order of its name, as the end of the source."""
         for what, count in sorted(self.items()):
             if count:
-                yield Piece(content=Omitted(what=what, count=count), progress=1.0)
+                yield ImportItem(content=OmittedContent(what=what, count=count), progress=1.0)

@@ -19,9 +19,9 @@ from typing import BinaryIO, Final
 
 from commonbrain.transfer.importer import (
     Content,
-    Found,
+    DetectedSource,
     Importer,
-    Piece,
+    ImportItem,
     Unreadable,
     files_found,
 )
@@ -36,7 +36,7 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.json_lines import Line, as_list, as_object, lines, parse
+from commonbrain.transfer.importers.json_lines import JsonLine, as_list, as_object, lines, parse
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -98,12 +98,12 @@ class ClaudeCode:
     has_relations: bool = False
     projects: Projects = LOCAL
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folder of the sessions, at its places before and after XDG."""
         for folder in (home / ".claude" / "projects", home / ".config" / "claude" / "projects"):
             yield from files_found(folder, "*/*.jsonl")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the messages session by session, those that began first at the beginning.
 
         Raises:
@@ -158,7 +158,7 @@ def _heads(files: Sequence[Path], source: Path, *, projects: Projects) -> dict[P
     for file in files:
         seen = window(file, HEAD_BYTES)
         for written in _SUMMARY.findall(seen.head):
-            record = parse(Line(number=0, data=written, end=0), where="")
+            record = parse(JsonLine(number=0, data=written, end=0), where="")
             if not isinstance(record, Unreadable):
                 summaries[str(record.get("leafUuid"))] = str(record.get("summary"))
         titles = [*seen.values("aiTitle"), *seen.values("customTitle")]
@@ -256,7 +256,7 @@ class _Reader:
         return texts
 
 
-def _skipped(line: Line) -> Mapping[str, int] | None:
+def _skipped(line: JsonLine) -> Mapping[str, int] | None:
     """Count what a line without text of a person or the model holds; None if it must be parsed.
 
     Most of a transcript is results of tools, so it is not parsed to leave them out.

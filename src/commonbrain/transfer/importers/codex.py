@@ -19,9 +19,9 @@ from typing import BinaryIO, Final
 
 from commonbrain.transfer.importer import (
     Content,
-    Found,
+    DetectedSource,
     Importer,
-    Piece,
+    ImportItem,
     Unreadable,
     files_found,
 )
@@ -36,7 +36,7 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.json_lines import Line, as_list, as_object, lines, parse
+from commonbrain.transfer.importers.json_lines import JsonLine, as_list, as_object, lines, parse
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -95,12 +95,12 @@ class Codex:
     is_of_copy: bool = False
     """Whether the folders above the source are not those of Codex."""
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folders of current and of archived sessions."""
         for folder in ("sessions", "archived_sessions"):
             yield from files_found(home / ".codex" / folder, _PATTERN)
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the messages session by session, the oldest first.
 
         Raises:
@@ -122,7 +122,7 @@ class Codex:
         )
         for one in packed:
             reason = "It is compressed; unpack it with `zstd -d` and import it again."
-            yield Piece(
+            yield ImportItem(
                 content=Unreadable(where=place_of(one, source), reason=reason), progress=0.0
             )
         yield from pieces(plain, source, read=reader.read, tally=tally)
@@ -245,7 +245,7 @@ def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
     return "response_item", record
 
 
-def _skipped(line: Line) -> str | None:
+def _skipped(line: JsonLine) -> str | None:
     """Name what a line without a message holds; None if it must be parsed."""
     if line.data is None or not line.is_compact or b'"payload":' not in line.data:
         return None

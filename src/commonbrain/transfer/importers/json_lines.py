@@ -18,7 +18,7 @@ _COMPACT: Final = re.compile(rb'\{"\w+":\S')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class JsonLine:
     """A line, and how many bytes of its file are read at its end; None if it is too long."""
 
     number: int
@@ -31,7 +31,7 @@ class Line:
         return self.data is not None and _COMPACT.match(self.data) is not None
 
 
-def lines(stream: BinaryIO) -> Iterator[Line]:
+def lines(stream: BinaryIO) -> Iterator[JsonLine]:
     """Yield the lines that are not empty; one is in memory at a time."""
     number = end = 0
     while data := stream.readline(LINE_BYTES_MAX):
@@ -42,12 +42,12 @@ def lines(stream: BinaryIO) -> Iterator[Line]:
                 end += len(rest)
                 if rest.endswith(b"\n"):
                     break
-            yield Line(number=number, data=None, end=end)
+            yield JsonLine(number=number, data=None, end=end)
         elif not data.isspace():
-            yield Line(number=number, data=data, end=end)
+            yield JsonLine(number=number, data=data, end=end)
 
 
-def parse(line: Line, *, where: str) -> Mapping[str, object] | Unreadable:
+def parse(line: JsonLine, *, where: str) -> Mapping[str, object] | Unreadable:
     """Parse a line that holds an object."""
     if line.data is None:
         return Unreadable(where=where, reason=f"It has more than {LINE_BYTES_MAX:,} bytes.")

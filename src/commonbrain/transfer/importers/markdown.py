@@ -26,9 +26,9 @@ from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.normalisation import without_private
 from commonbrain.transfer.importer import (
-    Found,
+    DetectedSource,
     Importer,
-    Piece,
+    ImportItem,
     Unreadable,
     file_found,
     files_found,
@@ -75,7 +75,7 @@ def is_inside(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
 
 
-def links_outside(folder: Path, *patterns: str) -> Iterator[Piece]:
+def links_outside(folder: Path, *patterns: str) -> Iterator[ImportItem]:
     """Report the links below a folder that leave it: folders, and files with such names."""
     for path in sorted(folder.rglob("*")):
         is_named = path.is_dir() or any(path.match(one) for one in patterns)
@@ -83,10 +83,10 @@ def links_outside(folder: Path, *patterns: str) -> Iterator[Piece]:
             yield link_outside(path, folder)
 
 
-def link_outside(path: Path, folder: Path) -> Piece:
+def link_outside(path: Path, folder: Path) -> ImportItem:
     """Report a link that leaves a folder."""
     where = path.relative_to(folder).as_posix()
-    return Piece(content=Unreadable(where=where, reason=_LEAVES), progress=0.0)
+    return ImportItem(content=Unreadable(where=where, reason=_LEAVES), progress=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,14 +176,14 @@ class MarkdownFolder:
     has_relations: bool = False
     projects: Projects = LOCAL
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the memory folders of Claude Code's projects and its notes for all projects."""
         claude = home / ".claude"
         for folder in sorted(claude.glob("projects/*/memory")):
             yield from files_found(folder, "**/*.md")
         yield from file_found(claude / "CLAUDE.md")
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Return the memories in the order of the files' paths.
 
         Raises:
@@ -196,7 +196,7 @@ class MarkdownFolder:
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(files, sizes, strict=True):
             for content, fraction in self._read(one, source):
-                yield Piece(
+                yield ImportItem(
                     content=content, progress=(bytes_before + fraction * size) / bytes_total
                 )
             bytes_before += size

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, Meter, Piece, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.markdown import is_inside
 
@@ -107,7 +107,9 @@ Reader = Callable[[Path, BinaryIO], Iterator[tuple[Content, int]]]
 """Yields the pieces of a file, each with the bytes read at its end."""
 
 
-def pieces(files: Sequence[Path], source: Path, *, read: Reader, tally: Tally) -> Iterator[Piece]:
+def pieces(
+    files: Sequence[Path], source: Path, *, read: Reader, tally: Tally
+) -> Iterator[ImportItem]:
     """Yield the pieces of all files in order, and at the end what was left out."""
     sizes = [_size(one) for one in files]
     before, meter = 0, Meter(total=sum(sizes))

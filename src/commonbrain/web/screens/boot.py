@@ -12,7 +12,7 @@ from commonbrain.web.visit import Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class BriefingSection:
     """A part of the briefing."""
 
     name: str
@@ -26,7 +26,7 @@ class BootView:
 
     project: str | None
     task: str | None
-    sections: tuple[Section, ...]
+    sections: tuple[BriefingSection, ...]
     tokens: int
     """Of the whole as text, which is what an agent reads."""
     tokens_max: int
@@ -41,7 +41,8 @@ def _load(visit: Visit) -> BootView:
         project=briefing.project,
         task=task,
         sections=tuple(
-            Section(name=name, text=text, tokens=estimate(f"{text}\n")) for name, text in parts
+            BriefingSection(name=name, text=text, tokens=estimate(f"{text}\n"))
+            for name, text in parts
         ),
         tokens=estimate(briefing.text),
         tokens_max=visit.brain.services.briefing_limits.tokens,

@@ -22,7 +22,7 @@ _VIEWS: Final = [str(one) for one in View]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class RevisionRow:
     """One text of a memory's chain of revisions."""
 
     id: str
@@ -38,7 +38,7 @@ class OneMemoryView:
     memory: MemoryView
     text: str | None
     """The headline and body; None if it was forgotten."""
-    revisions: tuple[Revision, ...]
+    revisions: tuple[RevisionRow, ...]
     """All texts of its chain of revisions, oldest first; only its own if it was never revised."""
     headlines: Mapping[str, str]
     """The headlines of the memories that it disagrees with, by id."""
@@ -65,12 +65,14 @@ def _load(visit: Visit) -> OneMemoryView:
     )
 
 
-def _revisions(visit: Visit, memory: MemoryView) -> tuple[Revision, ...]:
+def _revisions(visit: Visit, memory: MemoryView) -> tuple[RevisionRow, ...]:
     chain = revision_ids(memory)[-IDS_PER_GET_MAX:]
     if not chain:
         return ()
     shown = visit.call(READ_GET, GetRequest(id=chain))
-    return tuple(Revision(id=one.id, text=_text(one), memory=one) for one in (shown, *shown.more))
+    return tuple(
+        RevisionRow(id=one.id, text=_text(one), memory=one) for one in (shown, *shown.more)
+    )
 
 
 def _text(memory: MemoryView) -> str | None:

@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from commonbrain.client import Brain
 from commonbrain.extras import load_rows
-from commonbrain.web.outcomes import Done, Outcome
+from commonbrain.web.outcomes import ActionOutcome, Done
 from commonbrain.web.rendering import make_environment
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
@@ -24,7 +24,7 @@ class PagePart:
     package: str
     """The package whose folder `templates` has those of its screens."""
     screens: tuple[Screen, ...]
-    describe_outcome: Callable[[Done[Any, Any]], Outcome]
+    describe_outcome: Callable[[Done[Any, Any]], ActionOutcome]
     """Says what the operation did."""
     undo_fields: Callable[[Brain, Any], Mapping[str, str] | None]
     """Makes the fields that restore what a request would change; None if nothing can."""

@@ -46,7 +46,7 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ReviewedMemory:
     """A memory that an item is about, with its text."""
 
     memory: MemoryView
@@ -61,7 +61,7 @@ class OpenItem:
 
     item: str
     entry: ReviewRow
-    sides: tuple[Side, ...]
+    sides: tuple[ReviewedMemory, ...]
     """Both memories of a pair; a proposed change after the memory that it would change."""
     named: Mapping[str, MemoryView]
     """The other memories that it names, such as the causes of a review, by id."""
@@ -97,7 +97,7 @@ class ReviewView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _QueuePosition:
     """Where in the queue a person is."""
 
     pinned: ReviewCategory | None
@@ -107,7 +107,7 @@ class _Place:
     cursor: str | None
 
     @classmethod
-    def of(cls, visit: Visit) -> "_Place":
+    def of(cls, visit: Visit) -> "_QueuePosition":
         """Read the place that an address names."""
         pinned, within = (
             parse_choice(ReviewCategory, given) if (given := visit.text(name)) else None
@@ -127,7 +127,7 @@ class _Place:
 
 
 def _load(visit: Visit) -> ReviewView:
-    place = _Place.of(visit)
+    place = _QueuePosition.of(visit)
     counts, page = _queue(visit, place)
     if not rows_of(page) and place.pinned is None:
         shown = next((one for one in ReviewCategory if counts[one]), None)
@@ -156,7 +156,7 @@ def _load(visit: Visit) -> ReviewView:
     )
 
 
-def _queue(visit: Visit, place: _Place) -> tuple[Mapping[ReviewCategory, int], ReviewQueue]:
+def _queue(visit: Visit, place: _QueuePosition) -> tuple[Mapping[ReviewCategory, int], ReviewQueue]:
     """Count every category, and read the page of the one that is shown, if any is named."""
     page = _read(visit, place) if place.category else ReviewQueue()
     counts = {
@@ -168,12 +168,12 @@ def _queue(visit: Visit, place: _Place) -> tuple[Mapping[ReviewCategory, int], R
     return counts, page
 
 
-def _count(visit: Visit, place: _Place) -> int:
+def _count(visit: Visit, place: _QueuePosition) -> int:
     page = _read(visit, place, limit=1)
     return len(rows_of(page)) + page.more
 
 
-def _read(visit: Visit, place: _Place, *, limit: int = _ROWS) -> ReviewQueue:
+def _read(visit: Visit, place: _QueuePosition, *, limit: int = _ROWS) -> ReviewQueue:
     request = ReviewRequest(
         category=place.category.value if place.category else None,
         project=place.project,
@@ -187,7 +187,7 @@ def _following(
     item: str,
     *,
     entries: Mapping[str, ReviewRow],
-    place: _Place,
+    place: _QueuePosition,
     page: ReviewQueue,
     counts: Mapping[ReviewCategory, int],
 ) -> str:
@@ -205,7 +205,7 @@ def _following(
     return replace(place, category=follower, cursor=None).address()
 
 
-def _row(entry: ReviewRow, *, place: _Place) -> QueueRow:
+def _row(entry: ReviewRow, *, place: _QueuePosition) -> QueueRow:
     item = _item_of(entry)
     return QueueRow(
         item=item,
@@ -229,7 +229,7 @@ def _item_of(entry: ReviewRow) -> str:
     return ",".join(one.id for one in _memories_of(entry))
 
 
-def _open_item(visit: Visit, entry: ReviewRow, *, place: _Place, next_: str) -> OpenItem:
+def _open_item(visit: Visit, entry: ReviewRow, *, place: _QueuePosition, next_: str) -> OpenItem:
     known = [one.id for one in _memories_of(entry)]
     target = entry.target if isinstance(entry, PendingItem) else None
     memories = [*_visible(visit, [target] if target else []).values(), *_get(visit, known)]
@@ -293,12 +293,14 @@ def _get(visit: Visit, requested: Sequence[str]) -> list[MemoryView]:
     return [shown, *shown.more]
 
 
-def _side(memory: MemoryView) -> Side:
+def _side(memory: MemoryView) -> ReviewedMemory:
     text = "" if memory.body is None else full_text(memory.headline, memory.body)
-    return Side(memory=memory, text=text[:TEXT_CHARS_MAX], is_cut=len(text) > TEXT_CHARS_MAX)
+    return ReviewedMemory(
+        memory=memory, text=text[:TEXT_CHARS_MAX], is_cut=len(text) > TEXT_CHARS_MAX
+    )
 
 
-def _settled(visit: Visit, item: str, *, place: _Place) -> str | None:
+def _settled(visit: Visit, item: str, *, place: _QueuePosition) -> str | None:
     """Say what happened to an item that an address names and the page does not list."""
     if place.category is None:
         return None

@@ -15,7 +15,7 @@ from commonbrain.storage.job_queue import EXPORT
 from commonbrain.transfer.importer import missing_formats
 from commonbrain.transfer.imports import ImportReport, Refusal
 from commonbrain.transfer.merge import OWN_FORMAT
-from commonbrain.web.backups import BackupRun, BackupState, Estimate
+from commonbrain.web.backups import BackupEstimate, BackupRun, BackupState
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.transfers import TRANSFER_PATH
 from commonbrain.web.visit import Visit
@@ -26,7 +26,7 @@ _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class NextStep:
     """What a person can do next."""
 
     text: str
@@ -47,7 +47,7 @@ class TransferJob:
     report: ImportReport | None
     unlisted: int
     """Refusals that were counted, but not listed."""
-    steps: tuple[Step, ...]
+    steps: tuple[NextStep, ...]
     archive: str | None
     """The address of an export's archive, until it expires."""
 
@@ -57,7 +57,7 @@ class BackupView:
     """The last backup, and the size of the next one."""
 
     last: BackupRun | None
-    estimate: Estimate
+    estimate: BackupEstimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,28 +181,28 @@ _OF_ERRORS: Final[Mapping[str, str]] = {
 _RESEND: Final = "Choose the format that fits the file, or correct the file, and send it again."
 
 
-def _steps(job: JobView, report: ImportReport | None, *, is_preview: bool) -> Iterator[Step]:
+def _steps(job: JobView, report: ImportReport | None, *, is_preview: bool) -> Iterator[NextStep]:
     """Yield the next step of each kind of outcome."""
     if job.error is not None and job.state is not JobState.DONE:
         text = _OF_ERRORS.get(job.error, _RESEND)
-        yield Step(text="It is tried again by itself." if job.state in LIVE else text)
+        yield NextStep(text="It is tried again by itself." if job.state in LIVE else text)
     if report is None:
         return
     if report.quarantined:
-        yield Step(text=f"Decide on {report.quarantined:,} in the review queue.", path=_REVIEW)
+        yield NextStep(text=f"Decide on {report.quarantined:,} in the review queue.", path=_REVIEW)
     if report.rejected:
-        yield Step(
+        yield NextStep(
             text="Correct in the source what was refused, as each line says, and import it again: "
             "what is stored stays as it is."
         )
     if report.unreadable:
-        yield Step(
+        yield NextStep(
             text="Repair what could not be read, or leave it out: the rest does not depend on it."
         )
     if report.read == 0:
-        yield Step(text="Nothing was found in it: check that it is the right file and format.")
+        yield NextStep(text="Nothing was found in it: check that it is the right file and format.")
     elif not is_preview and report.stored:
-        yield Step(text="See what came in.", path="/browse")
+        yield NextStep(text="See what came in.", path="/browse")
 
 
 TRANSFER: Final = Screen(

@@ -10,7 +10,7 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
-from commonbrain.model.query import Candidate, Trace
+from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.retrieval.plan import ABLATABLE_STAGES
 from commonbrain.retrieval.retrieve import RETRIEVERS
 from commonbrain.retrieval.score import FEATURE_WEIGHTS
@@ -55,7 +55,7 @@ class _CapturingQueue(WriteBehindQueue):
         super().__init__(services.store, services.screen, clock=services.clock)
         self.considered: Sequence[Candidate] = ()
 
-    def record(self, trace: Trace) -> None:
+    def record(self, trace: RecallTrace) -> None:
         """Keep what was considered."""
         self.considered = trace.considered
 

@@ -36,13 +36,13 @@ class _Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
+class _TurnBatch:
     turns: list[list[_Message]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chat:
-    chat: list[_Batch]
+    chat: list[_TurnBatch]
     probing_questions: dict[str, list[dict[str, Any]]]
 
 

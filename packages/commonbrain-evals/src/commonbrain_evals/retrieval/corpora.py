@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from commonbrain.client import Identity
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Found, Piece, Unreadable
+from commonbrain.transfer.importer import DetectedSource, ImportItem, Unreadable
 from commonbrain_evals.retrieval.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -64,16 +64,16 @@ class Corpus:
     purpose: str = "Texts of an evaluation"
     has_relations: bool = False
 
-    def find(self, home: Path) -> Iterator[Found]:
+    def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return nothing: an evaluation is given its data."""
         del home
         return iter(())
 
-    def read(self, source: Path) -> Iterator[Piece]:
+    def read(self, source: Path) -> Iterator[ImportItem]:
         """Give what is to be remembered, as importers do; the source has been read before."""
         del source
         for draft in self.drafts():
-            yield Piece(content=draft, progress=0.0)
+            yield ImportItem(content=draft, progress=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

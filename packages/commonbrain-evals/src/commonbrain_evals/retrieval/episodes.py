@@ -59,7 +59,7 @@ class ReflectionRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class EpisodesReport:
     """What came out, over all questions that name their evidence."""
 
     corpora: int
@@ -82,7 +82,7 @@ class Report:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Tally:
+class _EpisodeTally:
     """One row a question of everything that is measured."""
 
     rows: dict[str, list[float]] = field(default_factory=dict[str, "list[float]"])
@@ -109,7 +109,7 @@ class _Tally:
 
 def evaluate(
     request: ReflectionRequest, *, settings: Settings, on_progress: Progress = ignore_progress
-) -> Report:
+) -> EpisodesReport:
     """Reflect on public data in stores of its own; the user's store is not opened.
 
     Raises:
@@ -130,7 +130,7 @@ def evaluate(
         conversations=request.conversations,
         seed=request.seed,
     )
-    tally, done = _Tally(), 0
+    tally, done = _EpisodeTally(), 0
     for corpus in dataset.read(files):
         own = [one for one in sample.own.get(corpus.name, ()) if one.gold and one.is_answerable]
         if not own:
@@ -147,7 +147,7 @@ def evaluate(
 
 
 def _visit(
-    eval_store: EvalStore, questions: Sequence[Question], *, tally: _Tally, seed: int
+    eval_store: EvalStore, questions: Sequence[Question], *, tally: _EpisodeTally, seed: int
 ) -> None:
     """Ask one store before it is reflected on, reflect, and ask it again."""
     before = [_recalled(eval_store, one, made={}) for one in questions]
@@ -309,7 +309,7 @@ def _sources(
     return own, by_episodes
 
 
-def _report(tally: _Tally, *, seed: int) -> Report:
+def _report(tally: _EpisodeTally, *, seed: int) -> EpisodesReport:
     plain = ("chance", "first sentences")
     counted = [name.removeprefix("before, ") for name in tally.rows if name.startswith("before, ")]
     recalled: dict[str, Estimate] = {}
@@ -319,7 +319,7 @@ def _report(tally: _Tally, *, seed: int) -> Report:
         recalled[f"change, {name}"] = tally.change(
             f"after, {name}", since=f"before, {name}", seed=seed
         )
-    return Report(
+    return EpisodesReport(
         corpora=tally.corpora,
         questions=len(tally.rows["covered"]),
         memories=tally.memories,
@@ -335,7 +335,7 @@ def _report(tally: _Tally, *, seed: int) -> Report:
     )
 
 
-def show_reflected(report: Report) -> None:
+def show_reflected(report: EpisodesReport) -> None:
     """Print a report."""
     console = Console(highlight=False)
     fraction = report.tokens_of_episodes / max(report.tokens_of_sources, 1)

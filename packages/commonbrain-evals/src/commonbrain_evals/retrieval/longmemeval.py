@@ -26,7 +26,7 @@ _ABSTENTION: Final = "_abs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
+class _ChatTurn:
     role: str
     content: str
     has_answer: bool | None = None
@@ -40,7 +40,7 @@ class _Record:
     question_date: str
     haystack_session_ids: list[str]
     haystack_dates: list[str]
-    haystack_sessions: list[list[_Turn]]
+    haystack_sessions: list[list[_ChatTurn]]
 
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from commonbrain.storage.repositories.learning import Evaluation
+from commonbrain.storage.repositories.learning import StoredEvaluation
 from commonbrain_evals.retrieval.intervals import Estimate
 from commonbrain_evals.retrieval.metrics import CUTS
 from commonbrain_evals.retrieval.record import ALL, Run
@@ -43,7 +43,7 @@ def lines(
     return _svg(canvas, axes)
 
 
-def over_time(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
+def over_time(evaluations: Sequence[StoredEvaluation], names: Sequence[str]) -> str:
     """Draw figures of one store as they were measured, the oldest first, with their intervals."""
     canvas, axes = _canvas("", "%")
     for name in names:

@@ -27,7 +27,7 @@ AS_SERVED: Final = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackedEvidence:
     """What was packed of one question's evidence."""
 
     tokens: int
@@ -38,7 +38,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class QuestionRun:
     """What came of one question."""
 
     question: Question
@@ -48,7 +48,7 @@ class Answer:
     """The sessions of what is ranked, each by its best, by system; none where none is asked of."""
     gold_sessions: Mapping[str, int]
     """Those that its evidence stands in."""
-    packed: Mapping[str, Mapping[str, Packed]]
+    packed: Mapping[str, Mapping[str, PackedEvidence]]
     """By system and tokens allowed."""
     ms: Mapping[str, float]
     """How long each system took."""
@@ -74,7 +74,7 @@ class QuestionRunner:
     ablated: tuple[str, ...] = ()
     """Parts each of which is left out once."""
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> QuestionRun:
         """Ask everyone one question."""
         question = replace(question, gold=self.eval_store.findable(question.gold))
         brain = self._brain(question)
@@ -96,7 +96,7 @@ class QuestionRunner:
                 str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS
             }
             ms[name] = seconds * 1000
-        return Answer(
+        return QuestionRun(
             question=question,
             rankings={**rankings, **self._ablated(brain, question)},
             sessions=sessions,
@@ -158,7 +158,7 @@ class QuestionRunner:
         )
         return self.eval_store.sessions(map(self._source, result.items))
 
-    def _pack(self, brain: Brain, question: Question) -> Mapping[str, Packed]:
+    def _pack(self, brain: Brain, question: Question) -> Mapping[str, PackedEvidence]:
         recall = self._recall(brain)
         return {
             str(tokens): self._packed(
@@ -180,15 +180,15 @@ class QuestionRunner:
             ranked = list(rank(self.shapes, recipe, text=question.text, now=now))
             yield name, ranked, time.perf_counter() - started
 
-    def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> Packed:
+    def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> PackedEvidence:
         shown, spent = fill(self.eval_store, ranked, tokens=tokens)
         is_whole = set(question.gold) <= set(sources(self.eval_store, shown))
-        return Packed(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
+        return PackedEvidence(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
 
-    def _packed(self, result: RecallResult, question: Question) -> Packed:
+    def _packed(self, result: RecallResult, question: Question) -> PackedEvidence:
         whole = {self._source(item) for item in result.items if item.body is not None}
         shortened = {self._source(item) for item in result.items if item.excerpt is not None}
         gold = set(question.gold)
-        return Packed(
+        return PackedEvidence(
             tokens=result.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened
         )

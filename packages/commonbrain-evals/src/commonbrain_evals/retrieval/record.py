@@ -81,7 +81,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class TokenValue:
     """What a number of tokens buys."""
 
     tokens: float
@@ -131,7 +131,7 @@ class Run:
     """By system, category and metric."""
     sessions: Mapping[str, ByMetric] = field(default_factory=dict[str, ByMetric])
     """By system, how the sessions come out that its memories stand in; empty without sessions."""
-    budgets: Mapping[str, Mapping[str, Spent]]
+    budgets: Mapping[str, Mapping[str, TokenValue]]
     """By system and tokens allowed."""
     abstention: Mapping[str, Abstention]
     ablation: Mapping[str, ByMetric]

@@ -36,12 +36,18 @@ from commonbrain_evals.retrieval.parts import Differences
 from commonbrain_evals.retrieval.record import ALL
 from commonbrain_evals.retrieval.runs import EvalRequest, ablated, check_parts
 from commonbrain_evals.retrieval.statebench_data import (
-    Note,
+    StateNote,
     StateQuestion,
     Timeline,
     read_timelines,
 )
-from commonbrain_evals.retrieval.statebench_verdicts import Outcome, Phrases, Says, Shown, judge
+from commonbrain_evals.retrieval.statebench_verdicts import (
+    AnswerPhrases,
+    Says,
+    ShownItem,
+    StateOutcome,
+    judge,
+)
 from commonbrain_evals.retrieval.tables import empty_table, percent
 
 RANKED: Final = (
@@ -78,14 +84,14 @@ _DATA: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionResult:
+class StateQuestionResult:
     """One question, and what each system shows."""
 
     id: str
     track: str
     half: CalibrationSplit
     question: str
-    systems: Mapping[str, Outcome]
+    systems: Mapping[str, StateOutcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +128,7 @@ class StateReport:
     """Notes that were refused as repetitions."""
     left_out: Mapping[str, str]
     figures: tuple[StateFigure, ...]
-    rows: tuple[QuestionResult, ...]
+    rows: tuple[StateQuestionResult, ...]
 
 
 def evaluate(
@@ -142,7 +148,7 @@ def evaluate(
         )
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     timelines = _choose(read_timelines(request.path), request)
-    rows: list[QuestionResult] = []
+    rows: list[StateQuestionResult] = []
     notes = refused = 0
     space = ""
     for number, timeline in enumerate(timelines, 1):
@@ -150,7 +156,7 @@ def evaluate(
         with open_note_store(
             settings=settings, start=start, seed=request.seed, without=request.without
         ) as store:
-            life = _Life(store, timeline, request)
+            life = _TimelineRun(store, timeline, request)
             rows += life.results()
             notes += life.notes
             refused += life.refused
@@ -189,7 +195,7 @@ def _choose(timelines: Sequence[Timeline], request: EvalRequest) -> Sequence[Tim
     return [usable[place] for place in sorted(chosen)]
 
 
-class _Life:
+class _TimelineRun:
     """One timeline in one store."""
 
     def __init__(self, store: NoteStore, timeline: Timeline, request: EvalRequest) -> None:
@@ -200,7 +206,7 @@ class _Life:
         self.refused = 0
         self.visible: list[str] = []
         self.restricted: set[str] = set()
-        self.systems: Mapping[str, Callable[[str], Sequence[Shown]]] = {
+        self.systems: Mapping[str, Callable[[str], Sequence[ShownItem]]] = {
             RECALL: partial(self._recall, without=request.without),
             **{name: partial(self._baseline, name=name) for name in ("full text", "vectors")},
             **{
@@ -211,15 +217,15 @@ class _Life:
             },
         }
 
-    def results(self) -> Iterator[QuestionResult]:
+    def results(self) -> Iterator[StateQuestionResult]:
         for event in self.timeline.events:
             self.store.advance_to(event.at)
-            if isinstance(event, Note):
+            if isinstance(event, StateNote):
                 self._remember(event)
             else:
                 yield self._ask(event)
 
-    def _remember(self, note: Note) -> None:
+    def _remember(self, note: StateNote) -> None:
         view = self.asker.acting_as(agent=note.writer)
         scope = Scope.PRIVATE if note.restricted_to else None
         [outcome] = self.store.remember(view, note.text, scope=scope)
@@ -230,17 +236,17 @@ class _Life:
         elif outcome.id is not None:
             self.restricted.add(outcome.id)
 
-    def _ask(self, question: StateQuestion) -> QuestionResult:
+    def _ask(self, question: StateQuestion) -> StateQuestionResult:
         # A few questions of the data demand what they forbid.
         must_not = tuple(phrase for phrase in question.must_not if phrase not in question.must)
-        phrases = Phrases(must=question.must, must_not=must_not)
+        phrases = AnswerPhrases(must=question.must, must_not=must_not)
         readings = {phrases.read(text) for text in self.visible}
         track = self.timeline.track
         is_ranked = track in RANKED and {Says.CURRENT, Says.STALE} <= readings
         leak = Says.NEITHER if self.restricted else None
         if track == _EXPLORATORY:
             leak = Says.STALE
-        return QuestionResult(
+        return StateQuestionResult(
             id=question.id,
             track=track,
             half=split_of(self.timeline.id),
@@ -251,11 +257,11 @@ class _Life:
             },
         )
 
-    def _recall(self, text: str, *, without: tuple[str, ...]) -> Sequence[Shown]:
+    def _recall(self, text: str, *, without: tuple[str, ...]) -> Sequence[ShownItem]:
         overrides = RetrievalOverrides(without=frozenset(without))
         recall = Recall(self.asker.services, self.asker.caller, overrides)
         return [
-            Shown(
+            ShownItem(
                 text=item.shown_text,
                 is_marked=is_marked(item),
                 is_restricted=item.id in self.restricted,
@@ -263,11 +269,11 @@ class _Life:
             for item in recall(text, bump=False).items
         ]
 
-    def _baseline(self, text: str, *, name: str) -> Sequence[Shown]:
+    def _baseline(self, text: str, *, name: str) -> Sequence[ShownItem]:
         ranked = list(BASELINES[name].rank(search(self.asker, text)))[:RECALL_ITEMS_DEFAULT]
         memories = self.store.memories(ranked)
         return [
-            Shown(
+            ShownItem(
                 text=full_text(memories[id_].headline, memories[id_].body),
                 is_restricted=ids.show(ids.MEMORY, id_) in self.restricted,
             )
@@ -294,7 +300,7 @@ def differences(report: StateReport) -> Differences:
     }
 
 
-def _figures(rows: Sequence[QuestionResult]) -> Iterator[StateFigure]:
+def _figures(rows: Sequence[StateQuestionResult]) -> Iterator[StateFigure]:
     for half in (*CalibrationSplit, _BOTH):
         here = [row for row in rows if half in {row.half, _BOTH}]
         for track in (ALL, *dict.fromkeys(sorted(row.track for row in here))):

@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class StateNote:
     """One text that is remembered."""
 
     at: datetime
@@ -54,12 +54,12 @@ class Timeline:
     track: str
     user: str
     """Who asks, and says what the assistant does not."""
-    events: tuple[Note | StateQuestion, ...]
+    events: tuple[StateNote | StateQuestion, ...]
     """In the order of time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
+class _SourceRecord:
     type: str
 
 
@@ -67,7 +67,7 @@ class _Source:
 class _Write:
     key: str
     value: str | list[str]
-    source: _Source | None = None
+    source: _SourceRecord | None = None
     ts: datetime | None = None
 
 
@@ -142,11 +142,11 @@ def _timeline(row: _Row) -> Timeline:
     return Timeline(id=row.id, track=row.track, user=user, events=events)
 
 
-def _events(timeline_id: str, event: _Event, *, user: str) -> Iterator[Note | StateQuestion]:
+def _events(timeline_id: str, event: _Event, *, user: str) -> Iterator[StateNote | StateQuestion]:
     at = as_utc(event.ts)
     if event.text is not None:
         writer = user if event.speaker == _USER else _ASSISTANT
-        yield Note(at=at, text=event.text, writer=writer)
+        yield StateNote(at=at, text=event.text, writer=writer)
     yield from (_note(one, at, user=user) for one in event.writes)
     if event.prompt is not None and event.ground_truth is not None:
         yield StateQuestion(
@@ -158,11 +158,11 @@ def _events(timeline_id: str, event: _Event, *, user: str) -> Iterator[Note | St
         )
 
 
-def _note(write: _Write, at: datetime, *, user: str) -> Note:
+def _note(write: _Write, at: datetime, *, user: str) -> StateNote:
     value = write.value if isinstance(write.value, str) else ", ".join(write.value)
     restricted = _RESTRICTED.match(value)
     is_of_user = write.source is not None and write.source.type == _USER
-    return Note(
+    return StateNote(
         at=as_utc(at),
         text=_RESTRICTED.sub("", note_text(write.key, value)),
         writer=restricted[1] if restricted else user if is_of_user else _SYSTEM,

@@ -45,7 +45,7 @@ class Says(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phrases:
+class AnswerPhrases:
     """What the answer to one question must and must not contain."""
 
     must: tuple[str, ...]
@@ -95,7 +95,7 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownItem:
     """One item that a system shows."""
 
     text: str
@@ -106,7 +106,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StateOutcome:
     """What one system shows for one question; None where the question cannot tell."""
 
     mentioned: bool | None
@@ -124,8 +124,8 @@ class Outcome:
 
 
 def judge(
-    phrases: Phrases, shown: Sequence[Shown], *, is_ranked: bool, leak: Says | None
-) -> Outcome:
+    phrases: AnswerPhrases, shown: Sequence[ShownItem], *, is_ranked: bool, leak: Says | None
+) -> StateOutcome:
     """Judge what a system shows, best first.
 
     `is_ranked` says whether the store holds both a current and a stale text, and `leak` what a text
@@ -142,7 +142,7 @@ def judge(
     if leak is not None:
         is_restricted = any(one.is_restricted for one in shown)
         leaked = is_restricted or (leak is Says.STALE and leak in unmarked)
-    return Outcome(
+    return StateOutcome(
         mentioned=bool({Says.CURRENT, Says.BOTH} & set(read)) if phrases.must else None,
         current_first=current < stale if is_ranked else None,
         stale_above=is_above if is_ranked else None,

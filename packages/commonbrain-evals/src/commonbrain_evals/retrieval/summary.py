@@ -10,8 +10,15 @@ from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.eval_store import EvalStore
 from commonbrain_evals.retrieval.intervals import Estimate, Values, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
-from commonbrain_evals.retrieval.question_runner import Answer
-from commonbrain_evals.retrieval.record import ALL, TESTED, Abstention, ByMetric, Latency, Spent
+from commonbrain_evals.retrieval.question_runner import QuestionRun
+from commonbrain_evals.retrieval.record import (
+    ALL,
+    TESTED,
+    Abstention,
+    ByMetric,
+    Latency,
+    TokenValue,
+)
 
 NO_MEMORY = "no memory"
 WHOLE_HISTORY = "whole history"
@@ -24,7 +31,7 @@ _RECORDED_RANKS = 10
 class Harvest:
     """What was gathered so far."""
 
-    answers: list[Answer] = field(default_factory=list[Answer])
+    answers: list[QuestionRun] = field(default_factory=list[QuestionRun])
     foreign: list[bool] = field(default_factory=list[bool])
     """Whether each question about another corpus was left unanswered."""
     memories: int = 0
@@ -45,7 +52,7 @@ class RunSummary:
     history_tokens: float
     systems: Mapping[str, Mapping[str, ByMetric]]
     sessions: Mapping[str, ByMetric]
-    budgets: Mapping[str, Mapping[str, Spent]]
+    budgets: Mapping[str, Mapping[str, TokenValue]]
     abstention: Mapping[str, Abstention]
     ablation: Mapping[str, ByMetric]
     left_out: Mapping[str, Mapping[str, tuple[float, ...]]]
@@ -96,7 +103,7 @@ def by_metric(values: Values, *, seed: int) -> ByMetric:
     return dict(zip(METRICS, estimate_means(values, seed=seed), strict=True))
 
 
-def latencies(answers: Sequence[Answer]) -> Mapping[str, Latency]:
+def latencies(answers: Sequence[QuestionRun]) -> Mapping[str, Latency]:
     """Give how long each system took."""
     return {
         name: Latency(p50=_quantile(answers, name, at=0.5), p95=_quantile(answers, name, at=0.95))
@@ -104,17 +111,17 @@ def latencies(answers: Sequence[Answer]) -> Mapping[str, Latency]:
     }
 
 
-def _quantile(answers: Sequence[Answer], name: str, *, at: float) -> float:
+def _quantile(answers: Sequence[QuestionRun], name: str, *, at: float) -> float:
     return round(float(np.quantile([one.ms[name] for one in answers], at)), 2)
 
 
-def _values(answers: Sequence[Answer], system: str) -> Values:
+def _values(answers: Sequence[QuestionRun], system: str) -> Values:
     gold = {one.question.id: one.question.gold for one in answers}
     return _measured(gold, {one.question.id: one.rankings[system] for one in answers})
 
 
 def _sessions(
-    answers: Sequence[Answer], systems: Sequence[str], *, seed: int
+    answers: Sequence[QuestionRun], systems: Sequence[str], *, seed: int
 ) -> Mapping[str, ByMetric]:
     """Measure the ranking of sessions, over the questions whose evidence stands in some."""
     spoken = [one for one in answers if one.gold_sessions]
@@ -148,8 +155,8 @@ def _by_category(values: Values, categories: Sequence[str], *, seed: int) -> Map
 
 
 def _budgets(
-    answers: Sequence[Answer], systems: Sequence[str], *, seed: int
-) -> Mapping[str, Mapping[str, Spent]]:
+    answers: Sequence[QuestionRun], systems: Sequence[str], *, seed: int
+) -> Mapping[str, Mapping[str, TokenValue]]:
     if not answers:
         return {}
     history = float(np.mean([one.history_tokens for one in answers]))
@@ -164,18 +171,18 @@ def _budgets(
         Estimate(mean=fraction, low=fraction, high=fraction) for fraction in (0.0, 1.0)
     )
     return packed | {
-        NO_MEMORY: {"0": Spent(tokens=0, evidence=nothing, in_part=0.0, saved=1.0)},
+        NO_MEMORY: {"0": TokenValue(tokens=0, evidence=nothing, in_part=0.0, saved=1.0)},
         LAST_SESSION: {ALL: _of_last_session(answers, history=history, seed=seed)},
         WHOLE_HISTORY: {
-            ALL: Spent(tokens=round(history, 1), evidence=everything, in_part=1.0, saved=0.0)
+            ALL: TokenValue(tokens=round(history, 1), evidence=everything, in_part=1.0, saved=0.0)
         },
     }
 
 
-def _of_last_session(answers: Sequence[Answer], *, history: float, seed: int) -> Spent:
+def _of_last_session(answers: Sequence[QuestionRun], *, history: float, seed: int) -> TokenValue:
     tokens = float(np.mean([one.last_session_tokens for one in answers]))
     evidence = estimate_mean([float(one.is_in_last_session) for one in answers], seed=seed)
-    return Spent(
+    return TokenValue(
         tokens=round(tokens, 1),
         evidence=evidence,
         in_part=evidence.mean,
@@ -183,11 +190,11 @@ def _of_last_session(answers: Sequence[Answer], *, history: float, seed: int) ->
     )
 
 
-def _spent(answers: Sequence[Answer], system: str, *, tokens: str, seed: int) -> Spent:
+def _spent(answers: Sequence[QuestionRun], system: str, *, tokens: str, seed: int) -> TokenValue:
     each = [one.packed[system][tokens] for one in answers]
     mean = float(np.mean([one.tokens for one in each]))
     history = float(np.mean([one.history_tokens for one in answers]))
-    return Spent(
+    return TokenValue(
         tokens=round(mean, 1),
         evidence=estimate_mean([float(one.is_whole) for one in each], seed=seed),
         in_part=round(float(np.mean([one.is_in_part for one in each])), 4),
@@ -195,7 +202,9 @@ def _spent(answers: Sequence[Answer], system: str, *, tokens: str, seed: int) ->
     )
 
 
-def _abstention(answers: Sequence[Answer], foreign: Sequence[bool]) -> Mapping[str, Abstention]:
+def _abstention(
+    answers: Sequence[QuestionRun], foreign: Sequence[bool]
+) -> Mapping[str, Abstention]:
     """Hold the questions without an answer, of the data and of other corpora, against the rest."""
     answerable = [one.has_abstained for one in answers if one.question.is_answerable]
     unanswerable = [one.has_abstained for one in answers if not one.question.is_answerable]

@@ -28,7 +28,7 @@ SHIPPED: Final = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class WorkdayStep:
     """A note with an `id` and a `text`, or what was done to the note `on`: rate, pin or status."""
 
     at: datetime
@@ -68,7 +68,7 @@ def _files(path: Path) -> Sequence[Path]:
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     notes, questions = files
-    steps = tuple(read_json_lines(Step, notes))
+    steps = tuple(read_json_lines(WorkdayStep, notes))
     known = {one.id for one in steps if one.id is not None}
     queries = tuple(read_json_lines(_Asked, questions))
     for one in queries:
@@ -95,7 +95,7 @@ def _question(query: _Asked) -> Question:
     )
 
 
-def live(store: NoteStore, steps: Sequence[Step]) -> Mapping[str, int]:
+def live(store: NoteStore, steps: Sequence[WorkdayStep]) -> Mapping[str, int]:
     """Take every step at its time, and give the memory of each note.
 
     Raises:
@@ -118,7 +118,7 @@ def live(store: NoteStore, steps: Sequence[Step]) -> Mapping[str, int]:
     return {name: ids.parse(ids.MEMORY, shown) for name, shown in memory_of.items()}
 
 
-def _noted(view: Brain, step: Step, *, memory_of: Mapping[str, str]) -> ItemResult:
+def _noted(view: Brain, step: WorkdayStep, *, memory_of: Mapping[str, str]) -> ItemResult:
     given = dict(step.given or {})
     if step.depends_on:
         given["depends_on"] = [memory_of[name] for name in step.depends_on]
@@ -129,7 +129,7 @@ def _noted(view: Brain, step: Step, *, memory_of: Mapping[str, str]) -> ItemResu
     return view.remember(step.text, **given).items[0]
 
 
-def _act(view: Brain, step: Step, *, id_: str) -> None:
+def _act(view: Brain, step: WorkdayStep, *, id_: str) -> None:
     match step.do:
         case "rate" if step.vote is not None:
             view.revise.rate(id_, step.vote)

@@ -60,7 +60,7 @@ from commonbrain_server.http.problems import (
 )
 from commonbrain_server.http.rest import (
     IMPORT_PATH,
-    Uploads,
+    FileUploads,
     register_compat_routes,
     register_file_routes,
     register_routes,
@@ -289,7 +289,7 @@ def make_app(
     )
     _handle_errors(app, authenticator)
     app.include_router(register_routes(authenticator))
-    uploads = Uploads(
+    uploads = FileUploads(
         bytes_max=limits.upload_bytes_max,
         seconds_max=limits.request_s,
         places=authenticator.upload_places,

@@ -141,7 +141,7 @@ def _warnings(result: ItemResult) -> Iterator[str]:
     yield from (f"contradicts {one.id}: {one.headline}" for one in result.conflicts)
 
 
-class Budget(Request):
+class BrainstemBudget(Request):
     """The size of a result; by default the tenant's."""
 
     max_items: int | None = None
@@ -160,7 +160,7 @@ class ReadRequest(OwnedRequest):
 
     query: str = ""
     scope: Name = Field(default=None, description="Only of this scope; default: all visible")
-    budget: Budget = Budget()
+    budget: BrainstemBudget = BrainstemBudget()
     filters: Filters = Filters()
 
 

@@ -312,7 +312,7 @@ class ReceivedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uploads:
+class FileUploads:
     """Receives files from clients into temporary files, a few at a time."""
 
     bytes_max: int
@@ -355,7 +355,7 @@ class Uploads:
                 await file.write(part)
 
 
-def register_file_routes(authenticator: RequestAuthenticator, uploads: Uploads) -> APIRouter:
+def register_file_routes(authenticator: RequestAuthenticator, uploads: FileUploads) -> APIRouter:
     """Build the routes that send and receive files."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
@@ -385,7 +385,7 @@ def register_file_routes(authenticator: RequestAuthenticator, uploads: Uploads) 
 
 
 def _import_route(
-    authenticator: RequestAuthenticator, uploads: Uploads
+    authenticator: RequestAuthenticator, uploads: FileUploads
 ) -> Callable[..., Awaitable[Response]]:
     async def import_(
         *,

@@ -141,7 +141,7 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DistributionProgress:
     """The progress of a distribution according to the catalogue."""
 
     placed: AbstractSet[str]
@@ -157,9 +157,9 @@ def distribution(connection: Connection) -> Distribution:
     return planned(read_progress(connection), flat=flattening(connection))
 
 
-def read_progress(connection: Connection) -> Found:
+def read_progress(connection: Connection) -> DistributionProgress:
     """Read the progress from the catalogue."""
-    return Found(
+    return DistributionProgress(
         placed=_placed(connection),
         references=[
             (table, name, definition) for table, name, definition in connection.execute(_FOREIGN)
@@ -168,7 +168,7 @@ def read_progress(connection: Connection) -> Found:
     )
 
 
-def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
+def planned(progress: DistributionProgress, *, flat: Sequence[str] = ()) -> Distribution:
     """Plan the remaining steps, continuing after any interruption."""
     missing = [one for one in (*REFERENCE, *_ordered()) if one not in progress.placed]
     is_begun = _TOGETHER in progress.placed

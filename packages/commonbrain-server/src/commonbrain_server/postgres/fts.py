@@ -86,7 +86,7 @@ _WORDLESS: Final = without_words(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _SearchLimits:
     """How much a search reads."""
 
     newest: int | None = None
@@ -94,7 +94,7 @@ class _Step:
     scored: int | None = None
 
 
-_EVERYTHING: Final = _Step()
+_EVERYTHING: Final = _SearchLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class PostgresFullText:
         chosen = self._chosen(query_words, size)
         if not chosen.words:
             return []
-        step = _Step(newest=chosen.newest, most=_LOOKED_AT * limit, scored=_SCORED_MAX)
+        step = _SearchLimits(newest=chosen.newest, most=_LOOKED_AT * limit, scored=_SCORED_MAX)
         result = self._run_search(chosen, scope, step=step, limit=limit)
         if result.is_cut or size.is_outgrown(result.matches):
             # So much was added since the count that other words are now the rare ones.
@@ -164,7 +164,7 @@ class PostgresFullText:
         return select_rare_terms(shares, memories=size.memories, rare=size.rare)
 
     def _run_search(
-        self, chosen: SelectedTerms, scope: QueryScope, *, step: _Step, limit: int
+        self, chosen: SelectedTerms, scope: QueryScope, *, step: _SearchLimits, limit: int
     ) -> _Found:
         size = self.size.now()
         parameters = given(scope, self.work.tenant) | {

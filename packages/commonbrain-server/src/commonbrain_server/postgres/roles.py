@@ -69,7 +69,7 @@ _ROLE: Final = text(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class DatabaseRole:
     """The connected role, and why row-level security may not apply to it."""
 
     name: str
@@ -90,10 +90,10 @@ class Role:
         return "has BYPASSRLS" if self.bypasses else "owns the tables"
 
 
-def role_of(connection: Connection) -> Role:
+def role_of(connection: Connection) -> DatabaseRole:
     """Return the connected role."""
     name, is_superuser, bypasses, owns = connection.execute(_ROLE).one()
-    return Role(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
+    return DatabaseRole(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
 
 
 def missing_functions(connection: Connection) -> list[str]:
@@ -101,7 +101,7 @@ def missing_functions(connection: Connection) -> list[str]:
     return list(connection.execute(_MISSING, {"functions": list(FUNCTIONS)}).scalars())
 
 
-def unconfined(location: str, role: Role) -> RejectedError:
+def unconfined(location: str, role: DatabaseRole) -> RejectedError:
     """Return the error for a database that was not opened under this role."""
     return RejectedError(
         f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
