@@ -56,11 +56,13 @@ class _Highlighter(RegexHighlighter):
 def print_reply(operation: Operation[Any, Any], reply: Any, *, console: Console) -> None:  # noqa: ANN401
     """Print the text of a reply, as every transport gives it, with colours."""
     written = operation.render_text(reply).splitlines()
-    lines = (_CALL.sub("  brain ", line) for line in written if line not in _FOR_AGENTS)
-    # A file or a pipe gets the lines as they are, of any length.
-    text = Text("\n".join(lines), overflow="fold" if console.is_terminal else "ignore")
+    lines = [line for line in written if line not in _FOR_AGENTS]
+    if operation.name == "review":
+        # Its calls are our own; elsewhere such a line may be what somebody stored.
+        lines = [_CALL.sub("  brain ", line) for line in lines]
+    text = Text("\n".join(lines))
     with console.use_theme(Theme({f"reply.{name}": style for name, style in _STYLES.items()})):
-        console.print(Sanitized(_Highlighter()(text)), soft_wrap=not console.is_terminal)
+        _print(_Highlighter()(text), console)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,15 @@ class Sanitized:
 
 def print_error(error: CommonbrainError, console: Console) -> None:
     """Print an error and the next step."""
-    console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
+    _print(Text(f"{error.code}: {error.message}", style="bold red"), console)
     if error.hint:
-        console.print(Sanitized(Text(error.hint)))
+        _print(Text(error.hint), console)
+
+
+def _print(text: Text, console: Console) -> None:
+    """Print lines; a file or a pipe gets them as they are, of any length."""
+    text.overflow = "fold" if console.is_terminal else "ignore"
+    console.print(Sanitized(text), soft_wrap=not console.is_terminal)
 
 
 @contextmanager

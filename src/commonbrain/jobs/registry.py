@@ -115,6 +115,18 @@ class JobKind:
     """Workers that may die with the job, or lose its lease, before somebody must retry it."""
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
+    extra: str | None = None
+    """The extra whose package runs it, as `packaged` says; None: the core does."""
+
+    def check_installed(self, name: str) -> None:
+        """Check that the package is installed which runs jobs of this kind.
+
+        Raises:
+            InvalidInputError: `extra_missing`, it is not.
+
+        """
+        if self.extra is not None:
+            load_row("jobs", name, extra=self.extra)
 
 
 def _is_evaluated(tx: Transaction) -> bool:
@@ -147,12 +159,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "train_salience": JobKind(
         purpose="Train the salience of new memories on the use of earlier ones.",
         handle=packaged("train_salience", extra="learn"),
+        extra="learn",
         parameters={"lookback_days": _is_within(SETTLED_DAYS + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
         handle=packaged("train_reranker", extra="learn"),
+        extra="learn",
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
@@ -183,6 +197,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "eval": JobKind(
         purpose="Evaluate recall on queries made from the store's own memories.",
         handle=packaged("eval", extra="eval"),
+        extra="eval",
         is_resumable=True,
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,

@@ -152,11 +152,13 @@ class Jobs:
         """Create a job; an identical unfinished job is returned instead.
 
         Raises:
-            InvalidInputError: Unknown kind or invalid arguments.
+            InvalidInputError: Unknown kind or invalid arguments; `extra_missing`, the package is
+                not installed that runs it.
             RejectedError: The role is insufficient, or too many jobs wait.
 
         """
         known, arguments = kind_of(kind), dict(given or {})
+        known.check_installed(kind)
         if known.asked_by is not None:
             raise InvalidInputError(
                 f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}."

@@ -34,6 +34,7 @@ from commonbrain.model.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import GaugeSnapshot
+from commonbrain.security.guard import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import (
     LEASE,
@@ -365,8 +366,9 @@ class Worker:
             others_wait=partial(self._others_wait, held) if can_yield else lambda: False,
         )
         try:
+            shown = f"shown by {held.kind}"
             with _renewing(task):
-                kind.handle(task)
+                audited(self.services, held.caller, action=shown, read=partial(kind.handle, task))
         except WorkerStoppedError as error:
             if isinstance(error, JobYieldedError):
                 self._must_sweep.set()
@@ -376,7 +378,8 @@ class Worker:
         except LeaseLostError:
             self._ended(JobEvent.LOST, task.job)
         except CommonbrainError as error:
-            self._fail(task, JobError.of(error.code, error.message), error=error)
+            hint = f" {error.hint}" if error.code == "extra_missing" else ""
+            self._fail(task, JobError.of(error.code, f"{error.message}{hint}"), error=error)
         except Exception as error:  # noqa: BLE001 a worker outlives whatever one job meets
             _LOG.exception("job %s failed", ids.show(ids.JOB, held.id))
             self._fail(task, JobError.of("internal", type(error).__name__), error=error)
@@ -386,10 +389,12 @@ class Worker:
     def _fail(self, task: JobContext, fault: JobError, *, error: Exception) -> None:
         """Schedule a retry, or make a dead letter of a job that failed permanently or too often."""
         now, kind = self.services.clock.now(), JOBS[task.job.kind]
-        if (
+        # Another worker may have the package that this one lacks.
+        is_final = (
             isinstance(error, InvalidInputError | StoreCorruptError)
-            or task.job.attempts >= kind.attempts
-        ):
+            and fault.code != "extra_missing"
+        )
+        if is_final or task.job.attempts >= kind.attempts:
             self._end(task, JobEvent.DEAD, after=task.job.buried(fault, now=now))
             return
         again_at = now + backoff(kind.backoff, task.job.attempts)

@@ -23,6 +23,11 @@ def inert_line(text: str) -> str:
     return inert(" ".join(text.split()))
 
 
+def inert_part(text: str) -> str:
+    """Return a text as one safe part of a line whose parts are divided by bars."""
+    return inert_line(text).replace("|", "/")
+
+
 def escaped(written: str) -> str:
     """Return equivalent JSON with those characters as escapes."""
     return _OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], written)

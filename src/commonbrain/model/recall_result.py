@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.escaping import inert, inert_line, inert_part
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Conflict
 from commonbrain.model.memory import full_text
@@ -355,18 +355,14 @@ _IN_PROVENANCE: Final = {
 
 def _provenance(item: Item, fields: Mapping[str, Any], *, number: int) -> str:
     known = (
-        form.format(_inline(value) if isinstance(value, str) else value)
+        form.format(inert_part(value) if isinstance(value, str) else value)
         for name, form in _IN_PROVENANCE.items()
         if (value := fields.get(name)) is not None
     )
     part = "headline only" if "headline" in fields else "excerpt" if "excerpt" in fields else ""
-    notes = (part, *map(_inline, item.notes))
-    earlier = f"earlier: {_inline(item.earlier)}" if item.earlier else ""
+    notes = (part, *map(inert_part, item.notes))
+    earlier = f"earlier: {inert_part(item.earlier)}" if item.earlier else ""
     return " | ".join(filter(None, (f"[{number}] {item.id}", *known, *notes, earlier)))
-
-
-def _inline(text: str) -> str:
-    return inert_line(text).replace("|", "/")
 
 
 def omission_line(count: int) -> str:

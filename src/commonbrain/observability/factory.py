@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from commonbrain.clock import Clock
 from commonbrain.extras import load_extra, load_row
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.interface import (
     SILENT,
@@ -196,7 +197,13 @@ def make_telemetry(
     spans: Telemetry = SILENT
     meters: Telemetry = SILENT
     if wants_spans(options):
-        spans = _exporter("spans")(options, about)
+        try:
+            spans = _exporter("spans")(options, about)
+        except InvalidInputError as missing:
+            if options.otlp_endpoint:
+                raise
+            # The variables of OpenTelemetry may be there for other programs.
+            _LOG.warning("No traces are exported: %s", missing)
     if options.counts:
         meters = _exporter("meters")(options, about)
     receivers = list(_receivers(name, options, clock=clock))

@@ -97,7 +97,7 @@ def without_weak(
             older.append((at, own))
             if is_trusted(one):
                 words |= own
-        elif is_newer and newer < _NEWER_MAX:
+        elif is_newer and newer < _NEWER_MAX and (is_trusted(one) or trusted is ranked):
             newer += 1
             strong.add(one.memory.id)
     named = _named_with(ranked, strong, conflicts=conflicts)

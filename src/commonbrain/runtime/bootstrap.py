@@ -120,14 +120,14 @@ def open_brain(
         )
     location = resolve_store(store, settings)
     services = build_services(settings, location)
-    if not isinstance(location, Path) or _is_shared(server_name):
-        services = _guarded(services, settings)
-    if server_name is not None:
-        services = replace(
-            services, telemetry=listen(settings, server_name, space=services.store.space)
-        )
     with ExitStack() as on_failure:
-        on_failure.callback(Brain(services, Caller(agent=login_name())).close)
+        on_failure.callback(lambda: Brain(services, Caller(agent=login_name())).close())
+        if not isinstance(location, Path) or _is_shared(server_name):
+            services = _guarded(services, settings)
+        if server_name is not None:
+            services = replace(
+                services, telemetry=listen(settings, server_name, space=services.store.space)
+            )
         brain = brain_of(services, settings, tenant=tenant, **identity)
         on_failure.pop_all()
     return brain
@@ -348,7 +348,7 @@ def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry
     options = TelemetryOptions(
         log=settings.state.expanduser() / "log" if settings.log else None,
         otlp_endpoint=settings.otlp_endpoint,
-        counts=_is_shared(name),
+        counts=_is_shared(name) or settings.metrics_port is not None,
         desktop_notifications=settings.desktop_notifications,
         host=settings.metrics_host,
         port=settings.metrics_port,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from pydantic import SecretStr
 
@@ -68,6 +68,10 @@ def _stays_on_one_machine() -> InvalidInputError:
     )
 
 
+_POSTGRES: Final = frozenset({"postgres", "postgresql"})
+"""Schemes that the extra `server` opens."""
+
+
 def engine_of(at: StoreLocation) -> StoreEngine:
     """Return the engine of a store: SQLite for a file, else the one of the URL's scheme.
 
@@ -80,11 +84,12 @@ def engine_of(at: StoreLocation) -> StoreEngine:
     scheme = at.get_secret_value().partition("://")[0]
     try:
         return cast("StoreEngine", load_row("engines", scheme, extra="server"))
-    except InvalidInputError as missing:
+    except InvalidInputError:
+        if scheme in _POSTGRES:
+            raise
         raise InvalidInputError(
             f"No installed package opens a store at {scheme}://.",
-            code=missing.code,
-            hint="A store in Postgres needs: pip install 'commonbrain[server]'",
+            hint="A store is a file, or a database at postgresql://ROLE:PASSWORD@HOST/DATABASE.",
         ) from None
 
 

@@ -11,6 +11,8 @@ _COMMAND_CHARS_MAX: Final = 64 * 1024
 _ENDS: Final = frozenset("\n;&|()`")
 """What stands between simple commands."""
 _PRINTERS: Final = frozenset("echo printf".split())
+_COMMENT: Final = lazy_pattern(r"(?<![^\s;&|()])#[^\n]*+")
+"""Also within quotation marks, where what follows is not read."""
 _SHELLS: Final = frozenset("sh bash zsh dash ksh".split())
 _GIT_VALUES: Final = frozenset("-C -c --git-dir --work-tree --namespace".split())
 """Options of git, before its command, that take a word of their own."""
@@ -31,8 +33,9 @@ def runs_commit(command: str) -> bool:
 
 def _commands(text: str) -> Iterator[list[str]]:
     """Split a shell's text into simple commands, as words without quotes."""
-    lexer = shlex(text.replace("\\\n", " "), posix=True, punctuation_chars="();<>|&`\n")
-    lexer.whitespace = " \t\r"
+    plain = _COMMENT.sub("", text.replace("\\\n", " "))
+    lexer = shlex(plain, posix=True, punctuation_chars="();<>|&`\n")
+    lexer.whitespace, lexer.commenters = " \t\r", ""
     words: list[str] = []
     try:
         for word in lexer:

@@ -15,7 +15,7 @@ from commonbrain.api.operation import (
 )
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.escaping import inert, inert_line, inert_part
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import show_day, show_instant
@@ -74,12 +74,10 @@ def _lines(reply: MemoryView) -> Iterator[str]:
         yield inert_line(reply.banner)
     if reply.section:
         yield inert_line(f"section: {reply.section}")
-    by = inert_line(reply.agent)
-    about = f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
-    yield f"{about} | trust {reply.trust} | confidence {reply.confidence:.2g}"
+    yield " | ".join(map(inert_part, _about(reply)))
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
     yield from map(inert_line, time_notes(reply.body or "", reply.occurred_at))
-    yield from map(inert_line, _render_fields(reply))
+    yield from (f"> {inert_line(line)}" for line in _render_fields(reply))
     if reply.earlier:
         yield inert_line(f"earlier: {reply.earlier}")
     yield from (conflict.line() for conflict in reply.conflicts or ())
@@ -97,18 +95,26 @@ def _lines(reply: MemoryView) -> Iterator[str]:
         yield from _render_provenance(reply.provenance)
 
 
-_SHOWN: Final = "label project tags source_ref rating".split()
-"""Fields with a line of their own, if they have a value; the columns of the kind follow."""
+def _about(reply: MemoryView) -> Iterator[str]:
+    """List what is known of a memory, for one line."""
+    yield from (reply.id, reply.kind, show_instant(reply.occurred_at), f"by {reply.agent}")
+    yield from (f"trust {reply.trust}", f"confidence {reply.confidence:.2g}")
+    named = {
+        "scope": None if reply.scope is Scope.TEAM else reply.scope,
+        "project": reply.project,
+        "label": reply.label,
+        "tags": ", ".join(reply.tags),
+        "source": reply.source_ref,
+        "rated": f"{reply.rating:+}" if reply.rating else None,
+    }
+    yield from (f"{name} {value}" for name, value in named.items() if value)
 
 
 def _render_fields(reply: MemoryView) -> Iterator[str]:
-    """Render what else is known of a memory, a line each."""
+    """Render the headline, unless it is the text, and the columns of the kind, a line each."""
     if reply.body and reply.headline != reply.body:
         yield f"headline: {reply.headline}"
-    if reply.scope is not Scope.TEAM:
-        yield f"scope: {reply.scope}"
-    own = {name: getattr(reply, name) for name in _SHOWN}
-    for name, value in {**own, **reply.detail}.items():
+    for name, value in reply.detail.items():
         if value not in (None, (), "", 0, False):
             yield f"{name}: {_shown(value)}"
 

@@ -17,7 +17,7 @@ from commonbrain.api.operation import (
     argument,
 )
 from commonbrain.client import Brain
-from commonbrain.model.escaping import inert_line
+from commonbrain.model.escaping import inert_line, inert_part
 from commonbrain.model.limits import LIST_PAGE_DEFAULT, LIST_PAGE_MAX
 from commonbrain.model.listing import Facet, FacetCount, Facets
 from commonbrain.model.memory import CURRENT_STATES
@@ -82,7 +82,8 @@ def _render_memory(one: ListedMemory) -> str:
     mark = "pinned" if one.pinned else None
     day = show_day(one.occurred_at)
     parts = (one.id, one.kind, day, one.project, f"by {one.agent}", state, mark)
-    return inert_line(f"{' | '.join(part for part in parts if part)}: {one.headline}")
+    about = " | ".join(inert_part(part) for part in parts if part)
+    return f"{about}: {inert_line(one.headline)}"
 
 
 def facet_lines(facets: Facets | None) -> Iterator[str]:

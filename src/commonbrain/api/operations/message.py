@@ -26,7 +26,7 @@ from commonbrain.coordination.messages import Messages
 from commonbrain.coordination.sending import AssignedTask, MessageOptions, SendResult
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.escaping import inert, inert_line, inert_part
 from commonbrain.model.paging import more_line
 from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
@@ -311,26 +311,26 @@ def _render_message(one: MessageView, number: int) -> Iterator[str]:
         "unread" if one.is_unread else "",
         str(one.priority) if one.priority != "info" else "",
         show_instant(one.at),
-        f"from {_inline(one.sender)} to {_names(one.to)}",
-        _inline(one.readers),
-        f"in {one.thread} {_inline(one.subject or '')}".rstrip() if one.thread else "",
-        *(f"acknowledged by {_inline(ack.agent)}" for ack in one.acks),
+        f"from {inert_part(one.sender)} to {_names(one.to)}",
+        inert_part(one.readers),
+        f"in {one.thread} {inert_part(one.subject or '')}".rstrip() if one.thread else "",
+        *(f"acknowledged by {inert_part(ack.agent)}" for ack in one.acks),
     )
     yield " | ".join(part for part in details if part)
     text = one.headline if one.body is None else one.body
     yield from (f"> {inert(line)}" for line in text.splitlines())
     for ack in one.acks:
         if ack.answer:
-            yield f"> {_inline(ack.agent)}: {inert_line(ack.answer)}"
+            yield f"> {inert_part(ack.agent)}: {inert_line(ack.answer)}"
 
 
 def _render_thread(one: ThreadSummary) -> str:
     unread = f"{one.unread} unread of " if one.unread else ""
-    participants = ", ".join(map(_inline, one.participants))
-    tags = f" | {' '.join(f'#{_inline(tag)}' for tag in one.tags)}" if one.tags else ""
+    participants = ", ".join(map(inert_part, one.participants))
+    tags = f" | {' '.join(f'#{inert_part(tag)}' for tag in one.tags)}" if one.tags else ""
     return (
-        f"{one.id} | {one.status} | by {_inline(one.by)} | {unread}{one.messages} messages | "
-        f"{show_instant(one.last_at)} | {participants}{tags}\n> {_inline(one.subject)}"
+        f"{one.id} | {one.status} | by {inert_part(one.by)} | {unread}{one.messages} messages | "
+        f"{show_instant(one.last_at)} | {participants}{tags}\n> {inert_part(one.subject)}"
     )
 
 
@@ -338,19 +338,15 @@ def _render_assignment(one: AssignedTask) -> str:
     details = (
         one.task,
         "expired" if one.is_expired else str(one.status),
-        f"from {_inline(one.by)} to {_inline(one.to)}",
+        f"from {inert_part(one.by)} to {inert_part(one.to)}",
         f"due {show_instant(one.due_at)}" if one.due_at else "",
-        f"result: {_inline(one.result)}" if one.result else "",
+        f"result: {inert_part(one.result)}" if one.result else "",
     )
     return f"{' | '.join(part for part in details if part)}\n> {inert_line(one.headline)}"
 
 
 def _names(to: Sequence[str]) -> str:
-    return "all" if to == ("*",) else ", ".join(map(_inline, to))
-
-
-def _inline(text: str) -> str:
-    return inert_line(text).replace("|", "/")
+    return "all" if to == ("*",) else ", ".join(map(inert_part, to))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

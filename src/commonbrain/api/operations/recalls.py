@@ -53,7 +53,7 @@ def _render_recall(one: RecallView) -> Iterator[str]:
             [one.id, asked_at_text, author, one.verdict, counts, ranker_name, duration, *marks]
         )
     )
-    yield f"  {inert_line(one.query) or '(no question)'}"
+    yield f"  > {inert_line(one.query) or '(no question)'}"
     yield from (f"  skipped: {inert_line(what)}" for what in one.degraded)
     for candidate in one.candidates or ():
         yield from _render_candidate(candidate)
