@@ -24,7 +24,7 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
-from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
+from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain_server.security.authentication import (
     LruCache,
     Principal,
@@ -37,6 +37,7 @@ from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store
+    from commonbrain_server.security.passwords import Argon2PasswordHasher
 
 _MS: Final = 1000
 
@@ -62,7 +63,7 @@ class ApiKeyAuthenticator:
     """
 
     store: Store
-    password_hasher: PasswordHasher
+    password_hasher: Argon2PasswordHasher
     clock: Clock
     rates: RateLimiter
     refusals: AccessDenials

@@ -7,13 +7,6 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from commonbrain.administration.tenants import (
-    AdministerTenant,
-    AgentRequest,
-    KeyRequest,
-    NewKey,
-    Usage,
-)
 from commonbrain.api.operation import (
     Command,
     Cursor,
@@ -32,6 +25,14 @@ from commonbrain.model.paging import Listing, Page, more_line
 from commonbrain.model.scope import Policy, PolicyChange, Role, Trust
 from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
+from commonbrain_server.tenants import (
+    AdministerTenant,
+    AgentRequest,
+    KeyRequest,
+    NewKey,
+    Usage,
+    admin_of,
+)
 
 _PAGED: Final = ("limit", "cursor")
 _AGENT: Final = frozenset({"agent"})
@@ -319,7 +320,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 
 
 def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
-    parts = _CALLS[request.op](brain.govern, request)
+    parts = _CALLS[request.op](admin_of(brain), request)
     return AdminReply(op=request.op, tenant=brain.caller.tenant, **parts)
 
 
@@ -328,11 +329,11 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
-        keys_of_tenant = brain.govern.keys()
+        keys_of_tenant = admin_of(brain).keys()
         keys = tuple(_to_key_view(key) for key in keys_of_tenant if key.prefix == prefix)
         return AdminReply(op="keys", tenant=tenant, keys=keys)
     if request.op == "agent_set" and request.disabled:
-        agents = tuple(one for one in brain.govern.agents() if one.name == request.agent)
+        agents = tuple(one for one in admin_of(brain).agents() if one.name == request.agent)
         return AdminReply(op="agents", tenant=tenant, agents=agents)
     return None
 
