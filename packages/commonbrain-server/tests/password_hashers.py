@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.key_texts import KeyText
 from commonbrain_server.security.passwords import Argon2PasswordHasher
 from commonbrain_server.tenants import NewKey
 
-from commonbrain.model.agents import KeyText
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import ACCESS_CACHE_S
 

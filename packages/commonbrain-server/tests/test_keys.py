@@ -8,12 +8,13 @@ import pytest
 from commonbrain_server.guard import guard_of
 from commonbrain_server.security.api_keys import ApiKeyAuthenticator
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.key_texts import KeyText
 from commonbrain_server.security.passwords import Argon2PasswordHasher
 from commonbrain_server.tenants import AgentRequest, NewKey, admin_of, tenants_of
 from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 from commonbrain.client import Brain
-from commonbrain.model.agents import KeyScope, KeyText
+from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import (
     AuthenticationError,
     InvalidInputError,

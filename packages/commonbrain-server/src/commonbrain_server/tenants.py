@@ -6,16 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
-from commonbrain.model.agents import (
-    PREFIX_CHARS,
-    SECRET_CHARS,
-    Agent,
-    ApiKey,
-    KeyScope,
-    KeyText,
-    check_networks,
-    check_tenant_name,
-)
+from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.errors import (
     InvalidInputError,
     LimitExceededError,
@@ -40,6 +31,13 @@ from commonbrain.storage.interface import (
     Tenant,
 )
 from commonbrain_server.guard import guard_of
+from commonbrain_server.security.key_texts import (
+    PREFIX_CHARS,
+    SECRET_CHARS,
+    KeyText,
+    check_networks,
+    check_tenant_name,
+)
 from commonbrain_server.security.quotas import count_stored
 
 if TYPE_CHECKING:

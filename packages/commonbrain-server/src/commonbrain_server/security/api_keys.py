@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.model.agents import ApiKey, KeyText, read_key
+from commonbrain.model.agents import ApiKey
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
@@ -33,6 +33,7 @@ from commonbrain_server.security.authentication import (
     make_caller,
 )
 from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.security.key_texts import KeyText, read_key
 from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:
