@@ -90,7 +90,7 @@ def brain_alone(
     )
 
 
-EXTRAS = PACKAGED | {
+EXTRAS = dict(PACKAGED) | {
     f"{group} list": row.extra
     for row in OPERATIONS
     if row.extra is not None
