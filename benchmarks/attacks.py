@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 import httpx2
 import psutil
 import typer
+from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of, tenants_of
 
 from benchmarks.load.stack import stack
-from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
@@ -337,7 +337,7 @@ def _own_server() -> Generator[tuple[Target, int]]:
         running = opened.enter_context(stack(folder, workers=1))
         with open_brain() as brain:
             reader, writer = (_new_key(brain, role) for role in (Role.READER, Role.WRITER))
-            brain.tenants.make("other")
+            tenants_of(brain).make("other")
             other = _new_key(
                 Brain(brain.services, replace(brain.caller, tenant="other")), Role.WRITER
             )
@@ -346,8 +346,8 @@ def _own_server() -> Generator[tuple[Target, int]]:
 
 
 def _new_key(brain: Brain, role: Role) -> str:
-    brain.govern.set_agent(role.value, AgentRequest(role=role))
-    return str(brain.govern.create_key(KeyRequest(agent=role.value)).text)
+    admin_of(brain).set_agent(role.value, AgentRequest(role=role))
+    return str(admin_of(brain).create_key(KeyRequest(agent=role.value)).text)
 
 
 def _run(attack: Attack, target: Target, *, pid: int | None) -> Iterator[str]:

@@ -26,6 +26,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Trust
 from tests.processes import TIMEOUT_S, clean_environment, command
+from tests.tenant_rows import add_tenant
 
 Era = Literal["auto", "legacy"]
 ISSUER = "https://login.example.org"
@@ -69,7 +70,7 @@ class MovingKeyRing(KeyRing):
         """Let the callers be of new tenants, and return the one of most of them."""
         for tenant in {caller.tenant for caller in self.callers.values()}:
             self.tenants[tenant] = f"{tenant}-{number}"
-            brain.tenants.make(self.tenants[tenant])
+            add_tenant(brain, self.tenants[tenant])
         return self.tenants[LOCAL_TENANT]
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:

@@ -212,7 +212,7 @@ def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
     operations = among(answering, ["commonbrain.api.operations"])
     assert operations == ["commonbrain.api.operations"]
     assert among(listing, ["commonbrain.api.operations.recall"])
-    assert among(listing, ["commonbrain.api.operations.tenant"]) == []
+    assert among(listing, ["commonbrain.api.operations.doctor"]) == []
     assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain_server")) == []
 
 

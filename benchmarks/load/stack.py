@@ -20,9 +20,9 @@ from commonbrain_server.dev_servers import (
     postgres_server,
     redis_server,
 )
+from commonbrain_server.tenants import KeyRequest, admin_of
 from tenacity import retry, stop_after_delay, wait_fixed
 
-from commonbrain.administration.tenants import KeyRequest
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 
@@ -123,7 +123,7 @@ def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
     for number in range(len(known), agents):
         with open_brain(tenant=tenants[number % len(tenants)]) as brain:
             request = KeyRequest(agent=f"agent-{number}", role=Role.WRITER)
-            known.append(str(brain.govern.create_key(request).text))
+            known.append(str(admin_of(brain).create_key(request).text))
     file.touch(mode=0o600)
     file.write_text(json.dumps(known), "utf-8")
     return known[:agents]

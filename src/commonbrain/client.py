@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from commonbrain.administration.backup import Repaired
     from commonbrain.administration.embedding_spaces import EmbeddingSpaces
     from commonbrain.administration.status import CallMetrics, Diagnosis, StoreStatus
-    from commonbrain.administration.tenants import AdministerTenant, Tenants
     from commonbrain.causality.atomize import Atomized
     from commonbrain.causality.trace import CausalTrace
     from commonbrain.consolidation.maintenance import Maintain
@@ -843,13 +842,6 @@ class Brain:
 
         return EmbeddingSpaces(self.services, self.caller)
 
-    @property
-    def govern(self) -> AdministerTenant:
-        """Manage agents, keys and the policy of the tenant."""
-        from commonbrain.administration.tenants import AdministerTenant  # noqa: PLC0415
-
-        return AdministerTenant(self.services, self.caller)
-
     def audit(  # noqa: PLR0913 the filters, spelled out for editors
         self,
         *,
@@ -890,13 +882,6 @@ class Brain:
             cursor=cursor,
         )
         return ListAudit(self.services, self.caller)(query)
-
-    @property
-    def tenants(self) -> Tenants:
-        """Manage tenants; for the owner of the store."""
-        from commonbrain.administration.tenants import Tenants  # noqa: PLC0415
-
-        return Tenants(self.services, self.caller)
 
     # Lifecycle
 

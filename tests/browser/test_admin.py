@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from commonbrain_server.tenants import admin_of
 from playwright.sync_api import Page, expect
 
 from commonbrain.model.scope import Role
@@ -42,7 +43,7 @@ def test_api_key_is_created_by_keyboard_shown_once_and_revoked(admin: Page, site
     assert serious_faults(admin) == []
     admin.get_by_role("button", name="Confirm").click()
     expect(admin.locator("[data-row]", has_text="build-bot")).to_contain_text("revoked")
-    assert [one.name for one in site.brain.govern.agents() if one.role is Role.READER] == [
+    assert [one.name for one in admin_of(site.brain).agents() if one.role is Role.READER] == [
         "build-bot"
     ]
 

@@ -21,6 +21,7 @@ from tests.doors.stdio_servers import Server, served
 from tests.in_process import default_model, run_brain, unchanged_collector
 from tests.laid_out_stores import lay_out_store
 from tests.processes import TIMEOUT_S
+from tests.tenant_rows import add_tenant
 
 Command = Callable[..., tuple[int, str]]
 
@@ -124,7 +125,7 @@ def tenant(stdio_server: Server) -> str:
     """A tenant of the test's own in the store of the one server."""
     name = f"t{uuid4().hex[:8]}"
     with commonbrain.open(stdio_server.store) as brain:
-        brain.tenants.make(name)
+        add_tenant(brain, name)
     return name
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import commonbrain
+from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.groups import PACKAGED
 
 OF_EXTRAS = (
@@ -89,14 +90,23 @@ def brain_alone(
     )
 
 
-@pytest.mark.parametrize("command", PACKAGED)
+EXTRAS = dict(PACKAGED) | {
+    f"{group} list": row.extra
+    for row in OPERATIONS
+    if row.extra is not None
+    for group in {command.split()[0] for command in row.commands}
+}
+"""By command of a package, one of each group, the extra that installs it."""
+
+
+@pytest.mark.parametrize("command", EXTRAS)
 def test_command_of_a_package_that_is_missing_says_what_to_install(
     core_alone: tuple[str, str], home: Path, command: str
 ) -> None:
-    ended = brain_alone(core_alone, home, command, "--port", "8377")
+    ended = brain_alone(core_alone, home, *command.split(), "--port", "8377")
 
     assert ended.returncode != 0
-    assert f"pip install 'commonbrain[{PACKAGED[command]}]'" in ended.stderr
+    assert f"pip install 'commonbrain[{EXTRAS[command]}]'" in ended.stderr
 
 
 def test_worker_of_one_person_needs_no_server(core_alone: tuple[str, str], home: Path) -> None:

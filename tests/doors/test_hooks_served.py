@@ -24,6 +24,7 @@ from tests.doors.conftest import FACT, NOT_COLD
 from tests.doors.hooking import Answered, call_hook
 from tests.doors.stdio_servers import Server, locked, served, socket_folder
 from tests.processes import TIMEOUT_S, clean_environment
+from tests.tenant_rows import add_tenant
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
@@ -160,7 +161,7 @@ def test_server_stopped_under_a_lock_ends_at_once_and_the_hook_finishes_later(st
 
 def test_served_hook_acts_in_its_own_tenant(store: Path) -> None:
     with commonbrain.open(store, agent="ann") as brain:
-        brain.tenants.make("acme")
+        add_tenant(brain, "acme")
     with commonbrain.open(store, agent="ann", tenant="acme") as acme:
         acme.remember("We chose Postgres over MySQL because of the secret of acme.", kind="fact")
         with answering(acme, store) as recording:

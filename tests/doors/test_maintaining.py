@@ -29,16 +29,3 @@ def test_maintenance_is_previewed_and_then_run(command: Command) -> None:
     code, again = command("maintain", "--json")
     output = json.loads(again)
     assert (code, output["state"], set(output["result"].values())) == (0, "done", {0})
-
-
-@pytest.mark.requirement("LC-15")
-def test_retention_of_a_tenant_is_set_and_shown(command: Command) -> None:
-    rule = "kind=event label=log scope=team days=30 action=archive"
-    _, output = command("tenant", "policy", "default", "--retention", rule)
-    assert f"retention: {rule}" in output
-    _, shown = command("tenant", "policy", "default")
-    assert rule in shown
-    code, refused = command("tenant", "policy", "default", "--retention", "kind=rule days=3")
-    assert (code, "kept at any age" in refused) == (2, True)
-    _, none = command("tenant", "policy", "default", "--retention", "none")
-    assert "kept only" not in none

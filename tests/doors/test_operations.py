@@ -49,8 +49,7 @@ def test_table_lists_the_commands_and_the_tool_of_each_operation() -> None:
         assert row.tool == (operation.profile if is_tool else None)
         assert len(row.summary) <= 60
     files = {path.stem for path in Path(operations.__file__).parent.glob("*.py")}
-    # The operation train serves one route of the compatible API only.
-    assert files - {"__init__", "train"} == {row.name for row in OPERATIONS if row.extra is None}
+    assert files - {"__init__"} == {row.name for row in OPERATIONS if row.extra is None}
 
 
 def test_operation_of_a_package_that_is_not_installed_says_what_to_install() -> None:

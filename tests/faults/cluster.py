@@ -25,9 +25,9 @@ from commonbrain_server.dev_servers import (
     postgres_server,
     redis_server,
 )
+from commonbrain_server.tenants import KeyRequest, admin_of
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from commonbrain.administration.tenants import KeyRequest
 from commonbrain.model import ids
 from commonbrain.model.jobs import LIVE
 from commonbrain.model.scope import Role
@@ -268,5 +268,5 @@ def _make_keys(store: str) -> dict[str, str]:
                 request = KeyRequest(
                     agent=agent, role=Role.ADMIN if agent == ADMIN else Role.WRITER
                 )
-                keys[agent] = str(brain.govern.create_key(request).text)
+                keys[agent] = str(admin_of(brain).create_key(request).text)
     return keys

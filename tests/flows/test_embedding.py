@@ -13,6 +13,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.flows.asking import FailingEmbedder, bodies, remember_one, stored
 from tests.models.server import FAMILIES, Answer, ModelServer
+from tests.tenant_rows import add_tenant
 
 FACT = "The nightly build runs at three."
 
@@ -167,7 +168,7 @@ def test_pending_texts_of_a_tenant_are_embedded_although_another_tenant_writes_f
 ) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        brain.tenants.make("other")
+        add_tenant(brain, "other")
         other = Brain(brain.services, Caller(tenant="other", agent="zoe"))
         store_without_vectors(brain, embedder, FACT)
 

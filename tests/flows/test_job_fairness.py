@@ -17,6 +17,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
+from tests.tenant_rows import add_tenant
 
 BATCHES = 3
 """A time slice ends after two."""
@@ -45,7 +46,7 @@ def embedder(clock: FakeClock) -> Slow:
 @pytest.fixture
 def brain(path: Path, clock: FakeClock, embedder: Slow) -> Brain:
     brain = a_brain(path, clock=clock, embedder=embedder)
-    brain.tenants.make("other")
+    add_tenant(brain, "other")
     return brain
 
 

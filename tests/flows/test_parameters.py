@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import commonbrain
-from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
@@ -137,27 +136,6 @@ def test_confidence_of_unsourced_facts_and_low_salience_follow_the_parameters(pa
         assert unsourced.confidence == 0.4 < sourced.confidence
         assert unsourced.policy is not None
         assert unsourced.policy.state == "archived"
-
-
-@pytest.mark.requirement("DO-22")
-def test_invalid_parameter_does_not_change_the_policy(
-    brain: Brain, subtests: pytest.Subtests
-) -> None:
-    for parameter in (
-        "trust_min=2",
-        "trust_min=high",
-        "half_life_days=3",
-        "secrets=shred",
-        "trust_min",
-    ):
-        with subtests.test(parameter=parameter):
-            brain.govern.policy(parameters=("trust_min=0.6",))
-            if parameter == "trust_min":
-                assert brain.govern.policy(parameters=(parameter,)).parameters == ()
-                continue
-            with pytest.raises(InvalidInputError):
-                brain.govern.policy(parameters=(parameter,))
-            assert brain.govern.usage().policy.parameters == ("trust_min=0.6",)
 
 
 NEAR = (

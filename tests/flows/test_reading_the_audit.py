@@ -11,8 +11,10 @@ from commonbrain.client import Brain
 from commonbrain.history.audit import AuditEntryView, AuditPage
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.scope import Caller, Role
+from commonbrain.storage.interface import AccessEntry
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
+from tests.tenant_rows import add_tenant
 
 FACT = "The nightly build runs on two cores"
 
@@ -60,7 +62,10 @@ def test_pages_of_the_audit_contain_every_line_once(brain: Brain, clock: FakeClo
     for number in range(7):
         stored(brain, f"Shelf {number} holds the parts of crate {number}", kind="event")
         clock.move(timedelta(seconds=1))
-    brain.govern.policy(is_boot_required=False)
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        tx.credentials.note(
+            AccessEntry.by(brain.caller, "policy", at=brain.services.clock.now(), subject=None)
+        )
     total = len(brain.audit(limit=200).lines)
     lines_read: list[AuditEntryView] = []
     page = brain.audit(limit=3)
@@ -89,7 +94,7 @@ def test_only_an_admin_reads_the_audit(brain: Brain) -> None:
 
 def test_audit_does_not_contain_lines_of_another_tenant(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
-    brain.tenants.make("acme")
+    add_tenant(brain, "acme")
     other = Brain(brain.services, Caller(tenant="acme", agent="ann"))
     assert not [one for one in other.audit().lines if one.memory]
 

@@ -22,6 +22,7 @@ from tests.contracts.store_steps import query_scope
 from tests.flows.asking import bodies
 from tests.flows.moving import NEXT, OLD, Smaller, movable, moved, moving
 from tests.flows.working import a_worker
+from tests.tenant_rows import add_tenant
 
 pytestmark = pytest.mark.part("models")
 
@@ -46,7 +47,7 @@ def filled(brain: Brain) -> Brain:
     brain.remember(text=ATOM)
     first = store_fact(brain, "The boiler was serviced in March.")
     brain.revise.supersede(first, "The boiler was serviced in April.", reason="a slip")
-    brain.tenants.make("acme")
+    add_tenant(brain, "acme")
     store_fact(of(brain, "acme"), "The anvil of acme weighs forty pounds.")
     return brain
 

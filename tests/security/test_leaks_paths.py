@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
 import pytest
+from commonbrain_server.tenants import KeyRequest, admin_of
 from starlette.testclient import TestClient
 
-from commonbrain.administration.tenants import KeyRequest
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
@@ -208,7 +208,7 @@ def _authenticate(client: TestClient, world: World, role: Role | None) -> None:
         return
     key = world.key
     if role is not Role.ADMIN:
-        governing = Brain(world.owner.services, replace(world.owner.caller, tenant=OURS)).govern
+        governing = admin_of(Brain(world.owner.services, replace(world.owner.caller, tenant=OURS)))
         key = governing.create_key(KeyRequest(agent="eve", role=role, label="a reader's")).text
     client.headers["Authorization"] = f"Bearer {key}"
 

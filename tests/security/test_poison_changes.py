@@ -12,6 +12,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller, Role, Trust
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import remember_one, stored
+from tests.tenant_rows import add_tenant
 
 HOLDS = "The limit for uploads is 10 MB."
 LIE = "The limit for uploads is now 6 MB."
@@ -175,7 +176,7 @@ def test_history_of_a_shared_memory_shows_no_private_one(owner: Brain, clock: Fa
 def test_text_of_another_tenant_changes_no_memory(owner: Brain, clock: FakeClock) -> None:
     ids = believed(owner)
     clock.move(timedelta(days=3))
-    owner.tenants.make("rival")
+    add_tenant(owner, "rival")
     rival = Brain(owner.services, replace(owner.caller, tenant="rival"))
     assert remember_one(rival, ANNOUNCED, project=PROJECT).changes == ()
     assert_untouched(owner, *ids)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from commonbrain_server.tenants import KeyRequest, NewKey, admin_of
 
-from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model import ids
@@ -18,6 +18,7 @@ from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from tests.flows.working import a_worker
+from tests.tenant_rows import add_tenant
 
 OURS, THEIRS = "acme", "rival"
 ASKED = "zebrawood"
@@ -111,7 +112,7 @@ def a_world(owner: Brain, path: Path) -> World:
 def fill(owner: Brain) -> Contents:
     """Fill a new store with both tenants."""
     for tenant in (OURS, THEIRS):
-        owner.tenants.make(tenant)
+        add_tenant(owner, tenant)
         with owner.services.store.begin(tenant) as tx:
             tx.credentials.set_policy(BOUNDLESS)
     theirs = _filled(member(owner, THEIRS, "rita"), first=1)
@@ -163,7 +164,7 @@ def neighbours(shown: str) -> tuple[str, str]:
 
 
 def _key(owner: Brain, tenant: str, *, agent: str, label: str) -> NewKey:
-    governing = Brain(owner.services, replace(owner.caller, tenant=tenant)).govern
+    governing = admin_of(Brain(owner.services, replace(owner.caller, tenant=tenant)))
     return governing.create_key(KeyRequest(agent=agent, role=Role.ADMIN, label=label))
 
 

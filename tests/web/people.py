@@ -4,6 +4,7 @@ import re
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import Any, Final
 
 from starlette.testclient import TestClient
@@ -70,3 +71,16 @@ def visiting(
         with TestClient(page, "http://localhost", raise_server_exceptions=False) as client:
             client.get(f"/open?token={sessions.make_link()}")
             yield Person(client)
+
+
+def rows_of(ann: Person, path: str, *where: str) -> list[str]:
+    """Follow the links to the next page; return the rows of all pages."""
+    rows: list[str] = []
+    while path:
+        view: Any = ann.read(path)
+        for name in where:
+            view = view[name]
+        rows += map(str, view)
+        following = re.findall(r'rel="next" href="([^"]+)"', ann.see(path))
+        path = unescape(following[0]) if following else ""
+    return rows

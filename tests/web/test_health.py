@@ -55,7 +55,7 @@ def test_health_page_of_a_reader_omits_parts_for_admins(brain: Brain) -> None:
 
     assert "/admin" not in page
     assert view["upkeep"] is None
-    assert view["models"] == view["dead"] == []
+    assert (view["cards"], view["dead"]) == ({}, [])
 
 
 def test_reader_does_not_see_failed_calls_of_others(brain: Brain, clock: FakeClock) -> None:

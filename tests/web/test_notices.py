@@ -1,12 +1,10 @@
 """What the page says after an action: a sentence, a link to what was changed, and its undo."""
 
 import re
-from html import unescape
 from itertools import product
 
 import pytest
 
-from commonbrain.administration.tenants import AgentRequest
 from commonbrain.api.operation import VerbRequest
 from commonbrain.api.operations.bulk import BulkRequest
 from commonbrain.api.operations.forget import ForgetRequest
@@ -20,28 +18,10 @@ from commonbrain.model.scope import Role, Trust
 from commonbrain.testing.builders import FakeClock
 from commonbrain.web.outcomes import Done, describe_outcome, describe_preview
 from tests.web.demo import HOSTILE, Demo
-from tests.web.visitors import Visitor, as_role, visitor
+from tests.web.visitors import Visitor, as_role, notice, offers_undo, sentence, visitor
 
 REDIS = "“Redis is used for the queue and the rate limits of the shop”"
 TASK = "“Write the runbook for migrations”"
-_TAG = re.compile(r"<[^>]+>")
-
-
-def notice(of: Visitor, operation: str, **fields: str | list[str]) -> str:
-    """Send a form; return the HTML of the notice on the page that follows."""
-    response = of.post(f"/do/{operation}", {"next": "/work", **fields})
-    assert response.status_code == 303, response.text
-    page = of.get(response.headers["location"]).text
-    return page.split('role="status">', 1)[1].split("</div>", 1)[0]
-
-
-def sentence(html: str) -> str:
-    """The words of a notice."""
-    return unescape(_TAG.sub("", html.split("</p>", maxsplit=1)[0])).strip()
-
-
-def offers_undo(html: str) -> bool:
-    return "Undo" in html
 
 
 def test_mark_of_a_memory_is_a_sentence_with_its_headline_and_link(
@@ -134,14 +114,6 @@ def test_bulk_change_without_effect_asks_for_no_confirmation(
     assert text.endswith("It is forgotten.")
 
 
-def test_notice_of_an_undone_role_change_names_the_role(ann: Visitor, brain: Brain) -> None:
-    brain.govern.set_agent("zed", AgentRequest(role=Role.WRITER))
-    changed = notice(ann, "admin", op="agent_set", agent="zed", role="reader")
-    assert sentence(changed) == "zed is a reader now, and enabled."
-    undone = notice(ann, "admin", **dict(re.findall(r'name="([^"]+)" value="([^"]*)"', changed)))
-    assert sentence(undone) == "zed is a writer now, and enabled."
-
-
 def test_closing_a_closed_thread_offers_no_undo(ann: Visitor, brain: Brain) -> None:
     thread = brain.message.send("codex", "Is it done?", subject="Question").thread
     fields = {"op": "thread", "thread": thread, "status": "closed"}
@@ -157,22 +129,6 @@ def test_notice_of_a_message_names_its_recipients_and_links_to_the_thread(ann: V
     sent = notice(ann, "message", op="send", to="codex", text="Deploy now.", subject="Deploy")
     assert sentence(sent) == "Sent the message to codex."
     assert re.search(r'<a href="/thread/thr_\w+"><bdi>the message</bdi></a>', sent)
-
-
-def test_unchanged_policy_offers_no_undo(ann: Visitor) -> None:
-    changed = notice(ann, "admin", op="policy", boot_required="true")
-    assert sentence(changed) == "Changed the policy; boot required: yes."
-    assert offers_undo(changed)
-    again = notice(ann, "admin", op="policy", boot_required="true")
-    assert sentence(again) == "Nothing was changed; these are the present settings."
-    assert not offers_undo(again)
-
-
-def test_resuming_a_resumed_tenant_offers_no_undo(ann: Visitor) -> None:
-    assert sentence(notice(ann, "tenant", op="create", name="acme")) == "Created the tenant acme."
-    again = notice(ann, "tenant", op="resume", name="acme")
-    assert sentence(again) == "The tenant acme was not suspended."
-    assert not offers_undo(again)
 
 
 def test_notice_about_a_job_names_its_kind(ann: Visitor, brain: Brain) -> None:
@@ -201,9 +157,7 @@ def test_refusal_names_the_next_step_on_the_page(ann: Visitor, brain: Brain, dem
 def test_form_of_a_reading_operation_is_not_found(ann: Visitor, subtests: pytest.Subtests) -> None:
     for operation, fields in (
         ("revise", {"op": "preview", "id": "mem_0000000000000"}),
-        ("admin", {"op": "keys"}),
         ("message", {"op": "inbox"}),
-        ("tenant", {"op": "list"}),
     ):
         with subtests.test(operation=operation):
             assert ann.post(f"/do/{operation}", fields).status_code == 404

@@ -19,6 +19,7 @@ from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.web.app import BODY_BYTES_MAX, make_page
 from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.screens import all_screens
+from tests.tenant_rows import add_tenant
 from tests.web.demo import Demo
 from tests.web.visitors import Markup, Visitor, as_role, visitor
 
@@ -247,7 +248,7 @@ def test_memory_of_another_agent_or_tenant_is_shown_as_missing(brain: Brain, dem
     for screen in ("memory", "graph"):
         assert shown(f"/{screen}/{secret.id}") == shown(f"/{screen}/{missing}")
         assert shown(f"/{screen}/{missing}")[0] == 404
-    brain.tenants.make("other")
+    add_tenant(brain, "other")
     stranger = visitor(brain, as_role(brain, tenant="other"))
     assert stranger.get(f"/memory/{demo.redis}").status_code == 404
 

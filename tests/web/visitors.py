@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import unescape
 from html.parser import HTMLParser
 from typing import Final
 
@@ -16,6 +17,7 @@ from commonbrain.web.app import make_page
 from commonbrain.web.local_sessions import LocalSessions
 
 HOST: Final = "127.0.0.1"
+_TAG: Final = re.compile(r"<[^>]+>")
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
 
 
@@ -67,6 +69,24 @@ def visitor(brain: Brain, caller: Caller | None = None) -> Visitor:
     opened = client.get(f"/open?token={sessions.make_link()}")
     assert opened.status_code == 303, opened.text
     return Visitor(client=client, brain=brain)
+
+
+def notice(of: Visitor, operation: str, **fields: str | list[str]) -> str:
+    """Send a form; return the HTML of the notice on the page that follows."""
+    response = of.post(f"/do/{operation}", {"next": "/work", **fields})
+    assert response.status_code == 303, response.text
+    page = of.get(response.headers["location"]).text
+    return page.split('role="status">', 1)[1].split("</div>", 1)[0]
+
+
+def sentence(html: str) -> str:
+    """Return the words of a notice."""
+    return unescape(_TAG.sub("", html.split("</p>", maxsplit=1)[0])).strip()
+
+
+def offers_undo(html: str) -> bool:
+    """Whether a notice has a button that undoes what it reports."""
+    return "Undo" in html
 
 
 def as_role(brain: Brain, **changes: object) -> Caller:

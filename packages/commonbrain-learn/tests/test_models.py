@@ -31,6 +31,7 @@ from commonbrain.model.scope import Caller, Role
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
+from tests.tenant_rows import add_tenant, set_policy
 
 ASKED = "Where does the kettle stand?"
 FORCED = TransitionOptions(reason="It was proved elsewhere.", is_forced=True)
@@ -178,7 +179,7 @@ def test_only_an_admin_sees_models_and_changes_their_state(brain: Brain, shop: S
 def test_model_of_another_tenant_is_invisible_and_does_not_serve(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, crashing())
     models_of(brain).canary(model_name(card), percent=100)
-    brain.tenants.make("other")
+    add_tenant(brain, "other")
     other = Brain(brain.services, replace(brain.caller, tenant="other"))
     stored(other, "The kettle stands there.", kind="fact")
     assert other.recall(ASKED).degraded == ()
@@ -217,7 +218,7 @@ def test_successful_canary_is_promoted_automatically_where_the_policy_allows(
     clock: FakeClock,
     is_automatic: bool,  # noqa: FBT001
 ) -> None:
-    brain.govern.policy(is_promotion_automatic=is_automatic)
+    set_policy(brain, is_promotion_automatic=is_automatic)
     card = on_trial(brain, shop, ByFeature(), percent=50)
     served, others = (sessions_of(card, count=20, served=yes) for yes in (True, False))
     clock.move(timedelta(hours=3))

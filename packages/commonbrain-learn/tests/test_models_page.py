@@ -5,6 +5,7 @@ from ranking_helpers import ByFeature, Shop
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import ModelState, model_name
+from commonbrain.model.scope import Role
 from tests.web.people import visiting
 
 HOSTILE = "<script>alert(1)</script>"
@@ -15,6 +16,11 @@ def test_unknown_model_is_not_found(brain: Brain) -> None:
         ann.read("/admin/models?id=mdl_0000000000000", status=404)
 
 
+def test_writer_cannot_start_a_training(brain: Brain) -> None:
+    with visiting(brain, Role.WRITER) as rea:
+        assert "insufficient_role" in rea.send("model", status=403, op="train")
+
+
 def test_model_becomes_canary_then_active_and_is_rolled_back(brain: Brain) -> None:
     card = Shop().card(brain, ByFeature(), told={"outcome": "better", "note": HOSTILE})
     model = model_name(card)
@@ -22,7 +28,7 @@ def test_model_becomes_canary_then_active_and_is_rolled_back(brain: Brain) -> No
         page = ann.see(f"/admin/models?id={model}")
         ann.send("model", op="canary", id=model, percent="20", reason="try it")
         [canary] = ann.read("/admin/models")["page"]["models"]
-        card_view = ann.read("/health")["cards"]["model_card.html"]
+        card_view = ann.read("/health")["cards"]["model_health_card.html"]
         health = ann.see("/health")
         question = ann.send("model", op="promote", id=model, force="true", reason="it is good")
         assert models_of(brain).show(model).models[0].state is ModelState.CANARY

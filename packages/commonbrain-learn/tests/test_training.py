@@ -24,6 +24,7 @@ from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.flows.test_jobs_again import Killed
 from tests.flows.working import a_worker
+from tests.tenant_rows import add_tenant
 
 RECALLS = 66
 ENOUGH = {"min_marked": 60}
@@ -176,7 +177,7 @@ def test_training_on_too_little_data_reports_what_is_needed(brain: Brain) -> Non
 
 def test_training_reads_the_recalls_of_its_own_tenant_only(brain: Brain) -> None:
     use(brain, feature="replies")
-    brain.tenants.make("other")
+    add_tenant(brain, "other")
     other = Brain(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
     result = trained(other).result
     assert result is not None

@@ -11,13 +11,12 @@ from commonbrain_server.guard import guard_of
 from commonbrain_server.security.api_keys import ApiKeyAuthenticator
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.rate_limits import MovingWindowLimiter
+from commonbrain_server.tenants import KeyRequest, NewKey, admin_of
 from password_hashers import CountingPasswordHasher
 from starlette.testclient import TestClient
 
-from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT, NO_POLICY, Admission, Policy, Role
-from commonbrain.security.passwords import Argon2PasswordHasher
 from commonbrain.testing.builders import (
     FakeClock,
 )
@@ -100,7 +99,7 @@ def url(shared: tuple[Brain, str]) -> str:
 @pytest.fixture
 def new(brain: Brain) -> Callable[..., NewKey]:
     def make(agent: str = "bob", role: Role = Role.WRITER, **more: object) -> NewKey:
-        return brain.govern.create_key(KeyRequest(agent=agent, role=role, **more))  # type: ignore[arg-type]
+        return admin_of(brain).create_key(KeyRequest(agent=agent, role=role, **more))  # type: ignore[arg-type]
 
     return make
 
@@ -112,7 +111,7 @@ def access(brain: Brain) -> Authenticator:
 
 @pytest.fixture
 def password_hasher() -> CountingPasswordHasher:
-    return CountingPasswordHasher(Argon2PasswordHasher())
+    return CountingPasswordHasher()
 
 
 @pytest.fixture

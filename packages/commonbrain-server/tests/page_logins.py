@@ -1,9 +1,9 @@
 """Steps of people who log in to the web page, and their rows in the store."""
 
 from commonbrain_server.guard import guard_of
+from commonbrain_server.tenants import NewKey
 from password_hashers import HERE
 
-from commonbrain.administration.tenants import NewKey
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.interface import AccessEntry

@@ -1,33 +1,31 @@
 """Keys that tests call with, and the errors of wrong ones."""
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.key_texts import KeyText
+from commonbrain_server.security.passwords import Argon2PasswordHasher
+from commonbrain_server.tenants import NewKey
 
-from commonbrain.administration.tenants import NewKey
-from commonbrain.model.agents import KeyText
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import ACCESS_CACHE_S
-from commonbrain.storage.interface import PasswordHasher
 
 HERE = "192.0.2.7"
 CACHED_QUERIES_MAX = timedelta(seconds=ACCESS_CACHE_S)
 
 
-@dataclass
-class CountingPasswordHasher:
-    """The real password hasher, with every use counted."""
+class CountingPasswordHasher(Argon2PasswordHasher):
+    """The real password hasher, with every check noted."""
 
-    real: PasswordHasher
-    verified: list[bool] = field(default_factory=list[bool])
-
-    def hash(self, secret: str) -> str:
-        return self.real.hash(secret)
+    def __init__(self) -> None:
+        super().__init__()
+        self.verified: list[bool] = []
+        """By check, whether there was a hash."""
 
     def verify(self, hashed: str | None, *, secret: str) -> bool:
-        is_match = self.real.verify(hashed, secret=secret)
+        """Check a secret, and note it."""
+        is_match = super().verify(hashed, secret=secret)
         self.verified.append(hashed is not None)
         return is_match
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Unpack
 
 import pytest
+from commonbrain_server.tenants import admin_of
 
 from commonbrain.api.dispatch import dispatch, literal_values
 from commonbrain.api.operations import load_operations
@@ -119,7 +120,7 @@ def library(brain: Brain, clock: FakeClock) -> SimpleNamespace:
     for name in ("approved", "rejected"):
         text = books.with_word(f"Never leave @ {name} gates open")
         setattr(known, name, remember_one(web, text, kind="rule", trust="untrusted_web").id)
-    brain.govern.policy(are_reads_audited=True)
+    admin_of(brain).policy(are_reads_audited=True)
     known.action_item = books.store("Read the @ handbook", kind="task", must_ack=True)
     return known
 
@@ -333,7 +334,7 @@ def test_refusal_that_quotes_an_action_item_leaves_an_audit_line(
 ) -> None:
     books = Library(brain.acting_as(project=PROJECT), clock)
     books.store("Read the @ handbook", kind="task", must_ack=True)
-    brain.govern.policy(are_reads_audited=True)
+    admin_of(brain).policy(are_reads_audited=True)
     bob = brain.acting_as(agent="bob", project=PROJECT, request_id="req-1")
     with pytest.raises(RejectedError, match=books.words[0]):
         bob.remember("The yard is swept", kind="fact")
@@ -350,7 +351,7 @@ def test_export_leaves_one_audit_line_with_the_number_of_memories(
     brain.export(tmp_path / "before.jsonl")
     assert not brain.audit(action="export").lines
 
-    brain.govern.policy(are_reads_audited=True)
+    admin_of(brain).policy(are_reads_audited=True)
     brain.acting_as(request_id="req-1").export(tmp_path / "after.jsonl")
     [line] = brain.audit(request_id="req-1").lines
     assert (line.action, line.agent, line.count) == ("export", "ann", 3)
@@ -368,13 +369,13 @@ def test_backup_leaves_an_audit_line_in_each_tenant_that_audits_reads(
     brain.backup(tmp_path / "before.bak")
     assert not brain.audit(action="backup").lines
 
-    brain.govern.policy(are_reads_audited=True)
+    admin_of(brain).policy(are_reads_audited=True)
     brain.acting_as(request_id="req-1").backup(tmp_path / "after.bak")
     [line] = brain.audit(request_id="req-1").lines
     assert (line.action, line.agent, line.count) == ("backup", "ann", 1)
     assert line.subject == "after.bak"
     assert not acme.audit(action="backup").lines
-    acme.govern.policy(are_reads_audited=True)
+    admin_of(acme).policy(are_reads_audited=True)
     brain.backup(tmp_path / "later.bak")
     assert [one.subject for one in acme.audit(action="backup").lines] == ["later.bak"]
 
@@ -386,7 +387,7 @@ def test_shown_thread_subject_leaves_an_audit_line_for_the_first_message(
     books = Library(brain, clock)
     sent = brain.message.send("bob", books.with_word("The @ salaries rise in May"))
     reply = brain.acting_as(agent="bob").message.reply(sent.id, books.with_word("Thanks for @"))
-    brain.govern.policy(are_reads_audited=True)
+    admin_of(brain).policy(are_reads_audited=True)
     calls: Mapping[str, Callable[[Brain], object]] = {
         "inbox": lambda ann: ann.message.inbox(),
         "read": lambda ann: ann.message.read(reply.id),

@@ -1,6 +1,7 @@
 """What the audit lists of reads, and what the page shows of copies."""
 
 import pytest
+from commonbrain_server.tenants import admin_of
 
 from commonbrain.client import Brain
 from tests.flows.asking import stored
@@ -17,7 +18,7 @@ def test_reads_are_audited_when_the_policy_requires_it(brain: Brain) -> None:
     assert not brain.audit(action="recall").lines
     assert not brain.audit(action="get").lines
 
-    brain.govern.policy(are_reads_audited=True)
+    admin_of(brain).policy(are_reads_audited=True)
     bob = brain.acting_as(agent="bob", request_id="req-9")
     items = bob.recall("On how many cores does the nightly build run?").items
     bob.get(fact)

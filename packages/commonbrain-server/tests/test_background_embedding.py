@@ -10,6 +10,7 @@ from threading import Barrier, BrokenBarrierError, Event, Thread
 
 import pytest
 from commonbrain_server.background_embedding import BackgroundEmbedding
+from commonbrain_server.tenants import tenants_of
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
@@ -91,7 +92,7 @@ def recover(embedder: SlowEmbedder, clock: FakeClock) -> None:
 
 
 def another_tenant(brain: Brain) -> Brain:
-    brain.tenants.make("other")
+    tenants_of(brain).make("other")
     return Brain(brain.services, Caller(tenant="other", agent="zoe"))
 
 

@@ -9,6 +9,7 @@ import pytest
 from calling import KETTLE, audited, refusal
 from commonbrain_server.guard import guard_of
 from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.tenants import tenants_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import text
@@ -61,7 +62,7 @@ def test_audit_lists_denials_newest_first_whenever_they_are_written(
     shared: Brain, steps: list[tuple[str, int]]
 ) -> None:
     clock, tenant = FakeClock(), f"tenant{next(NUMBERS)}"
-    shared.tenants.make(tenant)
+    tenants_of(shared).make(tenant)
     made = len(lines(shared, tenant))
     denials = AccessDenials(store=shared.services.store, clock=clock)
     for number, (agent, passed_ms) in enumerate(steps):

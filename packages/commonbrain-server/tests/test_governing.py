@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commonbrain_server.tenants import KeyRequest, admin_of
 from mcp import Client
 
 import commonbrain
-from commonbrain.administration.tenants import KeyRequest
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import Profile, load_operations
 from commonbrain.client import Brain
@@ -35,7 +35,7 @@ def admitted(path: Path, secret: str) -> Caller:
 
 def as_admin(brain: Brain) -> Brain:
     """See the brain as an admin who came by a key."""
-    key = brain.govern.create_key(KeyRequest(agent="root", role=Role.ADMIN))
+    key = admin_of(brain).create_key(KeyRequest(agent="root", role=Role.ADMIN))
     return Brain(brain.services, an_access(brain).admit(str(key.text), address=None))
 
 
@@ -134,7 +134,7 @@ def test_admin_of_a_tenant_manages_it_and_cannot_change_its_limits(brain: Brain)
     actions = {one["action"] for one in call(admin, op="refusals")["refusals"]}
     assert actions == {"agent_set", "key_create", "key_revoke", "policy"}
     with pytest.raises(RejectedError):
-        admin.govern.policy(memories_max=1)
+        admin_of(admin).policy(memories_max=1)
     with pytest.raises(RejectedError):
         dispatch(TENANT, admin, request=TENANT.request.model_validate({"op": "list"}))
 
@@ -206,3 +206,27 @@ async def test_admin_reads_the_audit_over_mcp(brain: Brain) -> None:
         [line] = reply.structured_content["lines"]
         assert (line["action"], line["memory"]) == ("create", stored.items[0].id)
         assert "codex | create" in str(reply.content)
+
+
+def test_only_an_admin_sets_a_policy_and_no_rule_expires_by_age(brain: Brain) -> None:
+    with pytest.raises(InvalidInputError, match="kept at any age"):
+        admin_of(brain).policy(retention=("kind=rule days=900",))
+    for rule in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
+        with pytest.raises(InvalidInputError):
+            admin_of(brain).policy(retention=(rule,))
+    writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(RejectedError):
+        admin_of(writer).policy(retention=())
+
+
+@pytest.mark.requirement("LC-15")
+def test_retention_of_a_tenant_is_set_and_shown(command: Command) -> None:
+    rule = "kind=event label=log scope=team days=30 action=archive"
+    _, output = command("tenant", "policy", "default", "--retention", rule)
+    assert f"retention: {rule}" in output
+    _, shown = command("tenant", "policy", "default")
+    assert rule in shown
+    code, refused = command("tenant", "policy", "default", "--retention", "kind=rule days=3")
+    assert (code, "kept at any age" in refused) == (2, True)
+    _, none = command("tenant", "policy", "default", "--retention", "none")
+    assert "kept only" not in none

@@ -15,6 +15,7 @@ from commonbrain_server.http.problems import BodyTooLargeError
 from commonbrain_server.http.rest import FileUploads
 from commonbrain_server.page_login import OpenLogin, OpenSessions
 from commonbrain_server.security.logins import make_local_access
+from commonbrain_server.tenants import tenants_of
 from commonbrain_server.upload_places import UploadPlaces
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect, Request
@@ -76,7 +77,7 @@ async def test_upload_without_a_content_length_is_refused_at_the_size_limit(app:
 async def test_concurrent_uploads_are_limited_per_tenant_and_per_agent(
     brain: Brain, app: FastAPI
 ) -> None:
-    brain.tenants.make("other")
+    tenants_of(brain).make("other")
     arrives, begun = anyio.Event(), anyio.Semaphore(0)
     statuses = list[int]()
 

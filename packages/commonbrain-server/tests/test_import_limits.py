@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commonbrain_server.tenants import tenants_of
 from starlette.testclient import TestClient
 from test_file_routes import sent, shown
 from test_rest import is_problem
@@ -128,7 +129,7 @@ def test_import_of_a_local_file_has_no_limit_of_pieces(brain: Brain, tmp_path: P
 def test_number_of_unfinished_imports_per_tenant_is_limited(
     brain: Brain, client: TestClient
 ) -> None:
-    brain.tenants.make("other")
+    tenants_of(brain).make("other")
     for number in range(SENT_IMPORTS_MAX):
         sent(client, notes(1), format="markdown", name=f"{number}.md")
 

@@ -1,16 +1,16 @@
 """How keys and tokens of sessions are written: each is read back, and nothing else is read."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from commonbrain.model.agents import (
+from commonbrain_server.security.key_texts import (
     KeyText,
     SessionToken,
     check_tenant_name,
     read_key,
     read_session_token,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from commonbrain.model.errors import InvalidInputError
 
 TENANTS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)

@@ -8,11 +8,13 @@ import pytest
 from commonbrain_server.guard import guard_of
 from commonbrain_server.security.api_keys import ApiKeyAuthenticator
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.key_texts import KeyText
+from commonbrain_server.security.passwords import Argon2PasswordHasher
+from commonbrain_server.tenants import AgentRequest, NewKey, admin_of, tenants_of
 from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
-from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
-from commonbrain.model.agents import KeyScope, KeyText
+from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import (
     AuthenticationError,
     InvalidInputError,
@@ -21,7 +23,6 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role, Trust
-from commonbrain.security.passwords import Argon2PasswordHasher
 from commonbrain.testing.builders import FakeClock
 
 
@@ -43,7 +44,7 @@ def test_caller_with_a_key_claims_no_scope_or_trust_beyond_its_own(
 def test_key_determines_tenant_agent_role_and_trust(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
-    brain.govern.set_agent(
+    admin_of(brain).set_agent(
         "bob",
         AgentRequest(
             role=Role.READER,
@@ -69,8 +70,8 @@ def test_wrong_keys_of_every_sort_get_the_same_error(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     good, over, revoked, disabled = new(), new(days=1), new(), new("eve")
-    brain.govern.revoke_key(revoked.key.prefix)
-    brain.govern.set_agent("eve", AgentRequest(is_disabled=True))
+    admin_of(brain).revoke_key(revoked.key.prefix)
+    admin_of(brain).set_agent("eve", AgentRequest(is_disabled=True))
     clock.move(timedelta(days=1))
     text = good.text
     wrong = [
@@ -126,7 +127,7 @@ def test_rotated_key_is_valid_together_with_the_new_one_for_its_grace(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     old = new(label="laptop", scopes=(KeyScope.READ,), networks=("192.0.2.0/24",))
-    fresh = brain.govern.rotate_key(old.key.prefix, minutes=10)
+    fresh = admin_of(brain).rotate_key(old.key.prefix, minutes=10)
 
     assert fresh.key.label == "laptop"
     assert fresh.key.scopes == (KeyScope.READ,)
@@ -181,11 +182,11 @@ def test_suspended_tenant_denies_valid_keys_by_name_and_wrong_ones_as_ever(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
-    brain.tenants.suspend("default", is_suspended=True)
+    tenants_of(brain).suspend("default", is_suspended=True)
 
     assert refusal(access, key.text).code == "tenant_suspended"
     assert refusal(access, altered(key)).code == "invalid_credential"
-    brain.tenants.suspend("default", is_suspended=False)
+    tenants_of(brain).suspend("default", is_suspended=False)
     clock.move(CACHED_QUERIES_MAX)
     assert access.admit(str(key.text), address=HERE).agent == "bob"
 
@@ -222,7 +223,7 @@ def test_secret_of_a_key_is_in_no_error_log_store_or_representation(
         access.admit(str(key.text), address=HERE)
         errors = [refusal(access, altered(key)), refusal(access, f"{key.text}x")]
     guard_of(brain.services).refusals.close()
-    shown = repr((brain.govern.keys(), brain.govern.noted(), access))
+    shown = repr((admin_of(brain).keys(), admin_of(brain).noted(), access))
 
     secret = key.text.secret
     assert secret not in caplog.text
@@ -240,7 +241,7 @@ def test_admin_by_a_key_governs_only_its_own_tenant(
     writer = access.admit(str(new("eve").text), address=HERE)
 
     with pytest.raises(RejectedError):
-        Brain(brain.services, admin).tenants.list()
+        tenants_of(Brain(brain.services, admin)).list()
     with pytest.raises(RejectedError):
-        Brain(brain.services, writer).govern.keys()
-    assert Brain(brain.services, admin).govern.keys()
+        admin_of(Brain(brain.services, writer)).keys()
+    assert admin_of(Brain(brain.services, admin)).keys()

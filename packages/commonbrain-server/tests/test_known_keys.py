@@ -11,9 +11,9 @@ from commonbrain_server.guard import guard_of
 from commonbrain_server.security.api_keys import ApiKeyAuthenticator
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.tenants import AgentRequest, NewKey, admin_of
 from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
-from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import ACCESS_CACHE_S, USES_APART_S
@@ -44,8 +44,8 @@ def test_revoked_key_and_changed_agent_apply_after_the_cache_time(
     key, other = new(), new("eve")
     access.admit(str(key.text), address=HERE)
     access.admit(str(other.text), address=HERE)
-    brain.govern.revoke_key(key.key.prefix)
-    brain.govern.set_agent("eve", AgentRequest(role=Role.ADMIN))
+    admin_of(brain).revoke_key(key.key.prefix)
+    admin_of(brain).set_agent("eve", AgentRequest(role=Role.ADMIN))
 
     clock.move(CACHED_QUERIES_MAX)
 
@@ -72,7 +72,7 @@ def test_last_use_of_a_key_is_written_in_the_background(
     access.admit(str(key.text), address=HERE)
     guard_of(brain.services).refusals.close()
 
-    assert brain.govern.keys()[0].last_used_at == clock.now()
+    assert admin_of(brain).keys()[0].last_used_at == clock.now()
 
 
 def test_admitted_key_is_known_until_the_cache_expires(
@@ -97,7 +97,7 @@ def test_one_read_of_the_store_refreshes_all_known_keys_of_a_tenant(
     one, other, sealed_anew = new(), new(), new()
     for key in (one, other, sealed_anew):
         counted.admit(str(key.text), address=HERE)
-    brain.govern.revoke_key(other.key.prefix)
+    admin_of(brain).revoke_key(other.key.prefix)
     clock.move(CACHED_QUERIES_MAX)
     counted.admit(str(one.text), address=HERE)
 
@@ -116,7 +116,7 @@ def test_use_of_a_key_is_recorded_every_five_minutes_at_most(
         clock.move(timedelta(seconds=USES_APART_S / 5))
     guard_of(brain.services).refusals.close()
 
-    assert brain.govern.keys()[0].last_used_at == first
+    assert admin_of(brain).keys()[0].last_used_at == first
 
 
 @dataclass
@@ -210,4 +210,4 @@ def test_use_of_a_key_that_was_written_is_not_reported_as_lost(
     guard_of(brain.services).refusals.close()
 
     assert not lost
-    assert brain.govern.keys()[0].last_used_at == clock.now()
+    assert admin_of(brain).keys()[0].last_used_at == clock.now()

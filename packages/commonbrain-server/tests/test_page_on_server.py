@@ -10,10 +10,10 @@ from commonbrain_server.http.app import add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
 from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
 from commonbrain_server.security.logins import make_local_access, make_page_sessions
+from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of, tenants_of
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
@@ -53,7 +53,7 @@ def app(served: tuple[Brain, FastAPI]) -> FastAPI:
 
 
 def key_of(owner: Brain, agent: str, role: Role) -> str:
-    return str(owner.govern.create_key(KeyRequest(agent=agent, role=role)).text)
+    return str(admin_of(owner).create_key(KeyRequest(agent=agent, role=role)).text)
 
 
 @both_engines
@@ -105,8 +105,8 @@ def test_role_and_tenant_come_from_the_session_alone(brain: Brain, app: FastAPI)
 
 def test_memory_of_another_tenant_is_reported_as_missing(brain: Brain, app: FastAPI) -> None:
     [stored] = brain.remember("Releases are cut on Tuesdays").items
-    brain.tenants.make("globex")
-    govern = Brain(brain.services, replace(brain.caller, tenant="globex")).govern
+    tenants_of(brain).make("globex")
+    govern = admin_of(Brain(brain.services, replace(brain.caller, tenant="globex")))
     key = str(govern.create_key(KeyRequest(agent="gus", role=Role.ADMIN)).text)
     gus = browser(app)
     gus.log_in(key)
@@ -121,7 +121,7 @@ def test_session_of_a_disabled_agent_ends(brain: Brain, app: FastAPI) -> None:
     dora = browser(app)
     dora.log_in(key_of(brain, "dora", Role.WRITER))
     assert dora.get("/").status_code == 200
-    brain.govern.set_agent("dora", AgentRequest(is_disabled=True))
+    admin_of(brain).set_agent("dora", AgentRequest(is_disabled=True))
     assert isinstance(brain.services.clock, FakeClock)
     brain.services.clock.move(timedelta(seconds=ACCESS_CACHE_S))
     assert dora.get("/").headers["location"] == "/login"

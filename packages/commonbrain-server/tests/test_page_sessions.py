@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 from commonbrain_server.guard import guard_of
+from commonbrain_server.security.key_texts import SessionToken, read_session_token
 from commonbrain_server.security.logins import make_local_access, make_page_sessions
 from commonbrain_server.security.page_sessions import LOGIN, LOGOUT, StoredPageSessions
+from commonbrain_server.tenants import AgentRequest, KeyRequest, NewKey, admin_of, tenants_of
 from page_logins import audited, opened, resumed, role_of, stored
 from password_hashers import HERE
 from pydantic import ValidationError
 
-from commonbrain.administration.tenants import AgentRequest, KeyRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.model.agents import KeyScope, SessionToken, read_session_token
+from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import AuthenticationError, LimitExceededError, RejectedError
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,
@@ -60,7 +61,7 @@ def sessions(process: Callable[[], StoredPageSessions]) -> StoredPageSessions:
 
 
 def key_of(owner: Brain, agent: str = "bob", role: Role = Role.WRITER, **more: Any) -> NewKey:  # noqa: ANN401
-    return owner.govern.create_key(KeyRequest(agent=agent, role=role, **more))
+    return admin_of(owner).create_key(KeyRequest(agent=agent, role=role, **more))
 
 
 @both_engines
@@ -69,7 +70,7 @@ def test_login_by_key_is_resumed_by_every_process_as_its_caller(
     owner: Brain, process: Callable[[], StoredPageSessions], clock: FakeClock
 ) -> None:
     low = AgentRequest(trust_default=Trust.UNTRUSTED_WEB, trust_ceiling=Trust.UNTRUSTED_WEB)
-    owner.govern.set_agent("bob", low)
+    admin_of(owner).set_agent("bob", low)
     key = key_of(owner, scopes=(KeyScope.READ,))
     session = opened(process(), key)
 
@@ -102,7 +103,7 @@ def test_login_of_a_suspended_tenant_or_from_a_foreign_network_is_refused(
     here, anywhere = key_of(owner, networks=(f"{HERE}/32",)), key_of(owner)
     with pytest.raises(RejectedError) as foreign:
         sessions.open(str(here.text), address=ELSEWHERE)
-    owner.tenants.suspend(LOCAL_TENANT, is_suspended=True)
+    tenants_of(owner).suspend(LOCAL_TENANT, is_suspended=True)
     with pytest.raises(RejectedError) as suspended:
         opened(sessions, anywhere)
 
@@ -220,19 +221,19 @@ def test_settings_bound_when_sessions_end(owner: Brain) -> None:
 
 
 def revoke(owner: Brain, key: NewKey) -> None:
-    owner.govern.revoke_key(key.key.prefix)
+    admin_of(owner).revoke_key(key.key.prefix)
 
 
 def disable(owner: Brain, key: NewKey) -> None:
-    owner.govern.set_agent(key.key.agent, AgentRequest(is_disabled=True))
+    admin_of(owner).set_agent(key.key.agent, AgentRequest(is_disabled=True))
 
 
 def suspend(owner: Brain, _: NewKey) -> None:
-    owner.tenants.suspend(LOCAL_TENANT, is_suspended=True)
+    tenants_of(owner).suspend(LOCAL_TENANT, is_suspended=True)
 
 
 def rotate(owner: Brain, key: NewKey) -> None:
-    owner.govern.rotate_key(key.key.prefix, minutes=0)
+    admin_of(owner).rotate_key(key.key.prefix, minutes=0)
 
 
 @pytest.mark.requirement("ST-17")
@@ -275,7 +276,7 @@ def test_session_ends_with_its_key_to_the_second(
     assert session.ends_at == key.key.expires_at
     lasting = key_of(owner)
     other = opened(sessions, lasting)
-    owner.govern.rotate_key(lasting.key.prefix, minutes=10)
+    admin_of(owner).rotate_key(lasting.key.prefix, minutes=10)
 
     clock.move(timedelta(seconds=4))
     assert resumed(sessions, session) == session
@@ -293,7 +294,7 @@ def test_role_of_a_session_follows_the_agent(
     narrow = opened(sessions, key_of(owner, scopes=(KeyScope.READ,)))
     roles: list[tuple[Role | None, Role | None]] = []
     for role in (Role.ADMIN, Role.READER):
-        owner.govern.set_agent("bob", AgentRequest(role=role))
+        admin_of(owner).set_agent("bob", AgentRequest(role=role))
         clock.move(CACHED)
         roles.append((role_of(sessions, session), role_of(sessions, narrow)))
 
@@ -317,7 +318,7 @@ def test_session_is_resumed_from_the_networks_of_its_key_only(
 
 @pytest.mark.requirement("ST-17", "ST-01")
 def test_forged_tokens_resume_and_end_nothing(owner: Brain, sessions: StoredPageSessions) -> None:
-    owner.tenants.make("rival")
+    tenants_of(owner).make("rival")
     key = key_of(owner)
     session = opened(sessions, key)
     text = read_session_token(session.token)
@@ -474,7 +475,7 @@ def test_use_is_recorded_once_a_minute_with_that_of_the_key(
     [row] = stored(owner)
 
     assert row.last_seen_at == began + timedelta(seconds=PAGE_USES_APART_S)
-    [known] = owner.govern.keys(agent="bob")
+    [known] = admin_of(owner).keys(agent="bob")
     assert known.last_used_at == row.last_seen_at
 
 

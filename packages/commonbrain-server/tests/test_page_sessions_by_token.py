@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 from commonbrain_server.security.logins import make_page_sessions
 from commonbrain_server.security.page_sessions import StoredPageSessions
+from commonbrain_server.tenants import AgentRequest, admin_of, tenants_of
 from page_logins import audited, resumed, role_of
 from password_hashers import HERE
 
-from commonbrain.administration.tenants import AgentRequest
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.errors import AuthenticationError
@@ -116,7 +116,7 @@ def test_session_by_token_follows_its_agent_and_never_exceeds_the_login(
         AgentRequest(role=Role.WRITER, trust_default=Trust.UNTRUSTED_WEB),
         AgentRequest(is_disabled=True),
     ):
-        owner.govern.set_agent("carla", request)
+        admin_of(owner).set_agent("carla", request)
         clock.move(CACHED)
         roles.append(role_of(sessions, session))
 
@@ -128,7 +128,7 @@ def test_session_by_token_has_the_trust_of_its_agent(
 ) -> None:
     session = sessions.open(token(issuing, role=None), address=HERE)
     assert session.caller.role is Role.READER
-    owner.govern.set_agent("carla", AgentRequest(trust_ceiling=Trust.TRUSTED_TOOL))
+    admin_of(owner).set_agent("carla", AgentRequest(trust_ceiling=Trust.TRUSTED_TOOL))
     clock.move(CACHED)
 
     again = cast("PageSession", resumed(sessions, session))
@@ -142,7 +142,7 @@ def test_session_by_token_ends_with_its_tenant(
     owner: Brain, process: Callable[[], StoredPageSessions], issuing: Issuing
 ) -> None:
     session = process().open(token(issuing), address=HERE)
-    owner.tenants.suspend(LOCAL_TENANT, is_suspended=True)
+    tenants_of(owner).suspend(LOCAL_TENANT, is_suspended=True)
 
     assert resumed(process(), session) is None
     codes = [(one.code, one.credential) for one in audited(owner) if one.action == ADMITTING]

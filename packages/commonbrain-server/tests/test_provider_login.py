@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 import pytest
 from browsers import Browser, browser
 from commonbrain_server.security.page_sessions import LOGIN
+from commonbrain_server.tenants import AgentRequest, admin_of
 from fastapi import FastAPI
 from page_logins import audited
 from provider_logins import (
@@ -24,7 +25,6 @@ from provider_logins import (
 )
 from starlette.testclient import TestClient
 
-from commonbrain.administration.tenants import AgentRequest
 from commonbrain.client import Brain
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,
@@ -118,10 +118,10 @@ def test_session_of_a_login_follows_its_agent_and_outlasts_the_token(
 
     clock.move(timedelta(minutes=29))
     assert "writer of the tenant" in carla.browser.get("/").text
-    owner.govern.set_agent("carla", AgentRequest(role=Role.READER))
+    admin_of(owner).set_agent("carla", AgentRequest(role=Role.READER))
     clock.move(timedelta(seconds=ACCESS_CACHE_S))
     assert "reader of the tenant" in carla.browser.get("/").text
-    owner.govern.set_agent("carla", AgentRequest(is_disabled=True))
+    admin_of(owner).set_agent("carla", AgentRequest(is_disabled=True))
     clock.move(timedelta(seconds=ACCESS_CACHE_S))
     assert carla.browser.get("/").headers["location"] == "/login"
 
@@ -560,7 +560,7 @@ def test_provider_that_is_down_leaves_the_login_by_key(brain: Brain) -> None:
 
 
 def test_refused_login_of_a_known_tenant_is_in_the_audit(owner: Brain, provider: Provider) -> None:
-    owner.govern.set_agent("carla", AgentRequest(is_disabled=True))
+    admin_of(owner).set_agent("carla", AgentRequest(is_disabled=True))
     carla = Person(browser(app_of(owner, provider)), provider)
     assert refused(carla.log_in(), 401)
     entries = [(one.agent, one.code) for one in audited(owner) if one.action == ADMITTING]

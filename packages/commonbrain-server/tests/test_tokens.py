@@ -11,11 +11,11 @@ from typing import Any
 import jwt
 import pytest
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.tenants import AgentRequest, admin_of, tenants_of
 from cryptography.hazmat.primitives import serialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.administration.tenants import AgentRequest
 from commonbrain.client import Brain
 from commonbrain.model.errors import (
     AuthenticationError,
@@ -192,13 +192,15 @@ def test_caller_by_a_token_has_the_lower_role_and_the_trust_of_its_agent(
         return access.admit(issuing.token("ec", **claims(**more)), address=None).role
 
     assert admitted(role=None) is Role.READER
-    brain.govern.set_agent("bob", AgentRequest(role=Role.WRITER, trust_ceiling=Trust.TRUSTED_TOOL))
+    admin_of(brain).set_agent(
+        "bob", AgentRequest(role=Role.WRITER, trust_ceiling=Trust.TRUSTED_TOOL)
+    )
     assert admitted(role=None) is Role.WRITER
     assert admitted(role="admin") is Role.WRITER
     assert admitted(role="reader") is Role.READER
     token = issuing.token("ec", **claims())
     assert access.admit(token, address=None).trust_ceiling is Trust.TRUSTED_TOOL
-    brain.govern.set_agent("bob", AgentRequest(is_disabled=True))
+    admin_of(brain).set_agent("bob", AgentRequest(is_disabled=True))
     clock.move(timedelta(seconds=ACCESS_CACHE_S))
     assert refusal(access, token).code == "invalid_credential"
 
@@ -207,7 +209,7 @@ def test_agent_known_by_tokens_alone_is_still_a_reader_when_enabled_again(
     brain: Brain, access: Authenticator, issuing: Issuing
 ) -> None:
     for is_disabled in (True, False):
-        brain.govern.set_agent("bob", AgentRequest(is_disabled=is_disabled))
+        admin_of(brain).set_agent("bob", AgentRequest(is_disabled=is_disabled))
     assert access.admit(issuing.token("ec", **claims(role=None)), address=None).role is Role.READER
 
 
@@ -227,7 +229,7 @@ def test_names_of_claims_are_configurable(brain: Brain, issuing: Issuing) -> Non
 def test_suspended_tenant_denies_tokens(
     brain: Brain, access: Authenticator, issuing: Issuing
 ) -> None:
-    brain.tenants.suspend("default", is_suspended=True)
+    tenants_of(brain).suspend("default", is_suspended=True)
 
     error = refusal(access, issuing.token("ec", **claims()))
 

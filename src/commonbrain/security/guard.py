@@ -42,10 +42,6 @@ class Guard(Protocol):
         """
         ...
 
-    def policy_changed(self, tenant: str) -> None:
-        """Read the policy of a tenant again before its next use."""
-        ...
-
     def check_rate(self, caller: Caller) -> None:
         """Count a call of a credential and of its tenant; local callers are not limited.
 
@@ -126,9 +122,3 @@ def unshown() -> Generator[None]:
         yield
     finally:
         SHOWN.reset(outside)
-
-
-def count_stored(tx: Transaction) -> int:
-    """Count the memories of a tenant, except superseded and forgotten ones."""
-    counts = tx.memories.counts().items()
-    return sum(count for (_, state), count in counts if state not in UNCOUNTED_STATES)

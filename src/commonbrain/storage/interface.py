@@ -434,23 +434,6 @@ class JobFilter:
     """They were created then or later."""
 
 
-class PasswordHasher(Protocol):
-    """Hashes secrets and verifies them."""
-
-    def hash(self, secret: str) -> str:
-        """Hash a secret with a new salt."""
-        ...
-
-    def verify(self, hashed: str | None, *, secret: str) -> bool:
-        """Check a secret against a hash; without a hash it takes as long and returns False.
-
-        Raises:
-            UnavailableError: too many secrets are being checked at once.
-
-        """
-        ...
-
-
 Progress = Callable[[float], None]
 """Called with the fraction done, 0..1."""
 

@@ -4,7 +4,7 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from commonbrain.api.operations import load_operation
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.web.outcomes import (
     Done,
+    NewSecret,
     Preview,
     describe_nothing,
     describe_outcome,
@@ -27,9 +28,7 @@ from commonbrain.web.settling import ReviewForm, is_open, plan_decision, read_it
 from commonbrain.web.undoing import REQUEST_FIELD, REVERSED, reversal, revert, undo_form
 from commonbrain.web.visit import OperationForm, Visit, parse_request
 
-OPERATIONS: Final = frozenset(
-    {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant"}
-)
+OPERATIONS: Final = frozenset({"revise", "forget", "bulk", "message", "session", "job"})
 """The operations of the core that forms of the page may run."""
 _OF_LISTS: Final = frozenset({"bulk", "forget"})
 """Operations whose refusal returns to the page, where the selected memories are."""
@@ -62,18 +61,6 @@ class Notice:
     """The page to go to, if it is not the one that the form names."""
     is_refusal: bool = False
     """Whether nothing was changed; the page of the item shows it again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSecret:
-    """A new key, shown in one response: it is in no cookie, log or address."""
-
-    text: str = field(repr=False)
-    prefix: str
-    """The part by which the key is listed and revoked."""
-    agent: str
-    next: str
-    """The page that the person came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,10 +150,6 @@ def _run(
         if not (is_confirmed and getattr(request, "op", "") == "undo"):
             return _ask(operation, reply, request=request, form=form)
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
-    if (secret := getattr(reply, "secret", None)) is not None:
-        [key] = reply.keys
-        next_ = local_path(form.get("next", "/"))
-        return NewSecret(text=secret, prefix=key.key, agent=key.agent, next=next_)
     is_changed = getattr(reply, "status", None) != "unchanged"
     if undo is REVERSED:
         undo = reversal(visit.brain)
@@ -194,8 +177,8 @@ def _notice(
     *,
     undo: OperationForm | None,
     form: ImmutableMultiDict[str, str],
-) -> Notice:
-    """Make the notice of what was done.
+) -> Notice | NewSecret:
+    """Make the notice of what was done, or return what is shown instead.
 
     Raises:
         RejectedError: it was refused.
@@ -205,6 +188,8 @@ def _notice(
     outcome = part.describe_outcome(done) if part else describe_outcome(operation.name, done)
     if operation.exit_code(done.reply):
         raise RejectedError(outcome.text, hint="Nothing was changed.")
+    if outcome.secret is not None:
+        return outcome.secret
     next_ = _corrected(done.request, done.reply, form=form)
     back = form.get("back") or (next_ and form["next"])
     return Notice(
@@ -243,7 +228,8 @@ def _ask(
     sent = [(name, value) for name, value in form.multi_items() if name not in OWN_FIELDS]
     count = operation.expected_confirm(preview)
     confirm = [] if count is None else [("confirm", str(count))]
-    described = describe_preview(request, preview)
+    part = find_part(operation.name)
+    described = (part.describe_preview if part else describe_preview)(request, preview)
     return Confirmation(
         operation=operation.name,
         purpose=_purpose(operation, form),

@@ -190,7 +190,8 @@ class BrowserPages:
             case Confirmation():
                 return self.render(request, "confirm.html", values={"view": done}, session=session)
             case NewSecret():
-                return self.render(request, "secret.html", values={"view": done}, session=session)
+                values = {"view": done, "next": local_path(form.get("next", "/"))}
+                return self.render(request, "secret.html", values=values, session=session)
             case Notice():
                 place = (done.back if done.is_refusal else done.next) or form.get("next", "/")
                 response = redirect(local_path(place))

@@ -1,19 +1,17 @@
 """What the form of an operation did, in sentences for the person who sent it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Generic, cast
+from typing import Any, Final, Generic
 
 from commonbrain.api.operation import ReplyT, Request, RequestT, VerbRequest
-from commonbrain.api.operations.admin import AdminReply, AdminRequest
 from commonbrain.api.operations.bulk import BulkRequest
 from commonbrain.api.operations.forget import ForgetRequest
 from commonbrain.api.operations.job import JobRequest
 from commonbrain.api.operations.message import MessageRequest, MessageResponse
 from commonbrain.api.operations.revise import ReviseRequest
 from commonbrain.api.operations.session import SessionRequest
-from commonbrain.api.operations.tenant import TenantRequest, TenantsReply
 from commonbrain.coordination.session_views import LeaseStatus, SessionResponse
 from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
@@ -22,10 +20,20 @@ from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import EVERYBODY
-from commonbrain.web.rendering import ago, link, relation, words_of
+from commonbrain.web.rendering import ago, relation, words_of
 
 _HEADLINE_CHARS: Final = 80
 """Of a headline in a sentence, which a cookie has to hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A new key, shown in one response: it is in no cookie, log or address."""
+
+    text: str = field(repr=False)
+    prefix: str
+    """The part by which the key is listed and revoked."""
+    agent: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,8 @@ class ActionOutcome:
     """The words of the text that name what was changed; empty for none."""
     page: str | None = None
     """The page of what was changed."""
+    secret: NewSecret | None = None
+    """What is shown instead, once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +94,7 @@ def describe_outcome(name: str, done: Done[Any, Any]) -> ActionOutcome:
 
 def is_reading(request: Request) -> bool:
     """Return whether a request only reads, so that there is no outcome to describe."""
-    match request:
-        case VerbRequest():
-            return request.verb.is_read_only
-        case TenantRequest():
-            return request.op not in _TENANT_CHANGED
-        case _:
-            return False
+    return isinstance(request, VerbRequest) and request.verb.is_read_only
 
 
 def describe_preview(request: Request, preview: object) -> Preview | None:
@@ -110,10 +114,6 @@ def describe_preview(request: Request, preview: object) -> Preview | None:
                 more=preview.count - len(preview.items),
                 notes=tuple(filter(None, (*notes, _MORE_MATCH if preview.is_more else ""))),
             )
-        case AdminRequest(op="agent_set"), _:
-            return Preview(verb="Disable {}", subject=f"the agent {request.agent}")
-        case TenantRequest(op="suspend"), _:
-            return Preview(verb="Suspend {}", subject=f"the tenant {request.name}")
         case _:
             return None
 
@@ -415,77 +415,12 @@ def _job_changed(done: Done[JobRequest, JobsReply]) -> ActionOutcome:
     return ActionOutcome(text=text)
 
 
-def _administered(done: Done[AdminRequest, AdminReply]) -> ActionOutcome:
-    request, reply = done.request, done.reply
-    if not done.is_changed:
-        return ActionOutcome(text="Nothing was changed; these are the present settings.")
-    if reply.agents:
-        [agent] = reply.agents
-        if request.disabled is None or request.role is not None:
-            # The undo of any change sends all fields.
-            state = "disabled" if agent.disabled_at else "enabled"
-            text = f"{agent.name} is a {agent.role} now, and {state}."
-        else:
-            text = _AGENT_SWITCHED[request.disabled].format(agent.name)
-        page = link("/admin/keys", agent=agent.name)
-        return ActionOutcome(text=text, subject=agent.name, page=page)
-    if reply.keys:
-        [key] = reply.keys
-        return ActionOutcome(text=f"Revoked the key {key.key} of {key.agent}.")
-    changed = [
-        f"{words_of(name)}: {_value(getattr(request, name))}"
-        for name in sorted(request.model_fields_set - {"op"})
-    ]
-    return ActionOutcome(text=f"Changed the policy; {', '.join(changed)}.")
-
-
-def _value(value: object) -> str:
-    """Return a setting in words."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case list() | tuple():
-            return " ".join(map(str, cast("Sequence[object]", value))) or "none"
-        case _:
-            return "none" if value is None else str(value)
-
-
-_AGENT_SWITCHED: Final[Mapping[bool, str]] = {
-    True: "Disabled the agent {}; its keys and memories stay.",
-    False: "Enabled the agent {}.",
-}
-
-
-def _tenant_changed(done: Done[TenantRequest, TenantsReply]) -> ActionOutcome:
-    request, reply = done.request, done.reply
-    [tenant] = reply.tenants
-    is_same = not done.is_changed and request.op != "create"
-    text = (_TENANT_UNCHANGED if is_same else _TENANT_CHANGED)[request.op].format(tenant.name)
-    page = link("/admin/tenants", name=tenant.name)
-    return ActionOutcome(text=text, subject=tenant.name, page=page)
-
-
-_TENANT_UNCHANGED: Final[Mapping[str, str]] = {
-    "suspend": "The tenant {} was suspended already.",
-    "resume": "The tenant {} was not suspended.",
-    "policy": "Nothing was changed; the tenant {} has these quotas already.",
-}
-_TENANT_CHANGED: Final[Mapping[str, str]] = {
-    "create": "Created the tenant {}.",
-    "suspend": "Suspended the tenant {}; its data stays.",
-    "resume": "Resumed the tenant {}.",
-    "policy": "Saved the quotas of the tenant {}.",
-}
-
-
 _OUTCOMES: Final[Mapping[str, Callable[[Done[Any, Any]], ActionOutcome]]] = {
-    "admin": _administered,
     "bulk": _edited,
     "forget": _forgotten,
     "job": _job_changed,
     "message": _messaged,
     "revise": _revised,
     "session": _leased,
-    "tenant": _tenant_changed,
 }
 """By operation."""

@@ -5,17 +5,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from commonbrain.api.operation import Operation
-from commonbrain.api.operations.admin import AdminRequest
 from commonbrain.api.operations.forget import ForgetRequest
 from commonbrain.api.operations.job import JobRequest
 from commonbrain.api.operations.message import MessageRequest
 from commonbrain.api.operations.session import SessionRequest
-from commonbrain.api.operations.tenant import TenantRequest
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult
 from commonbrain.model.jobs import FAILED
-from commonbrain.model.parameters import POLICY_PARAMETERS
-from commonbrain.model.scope import Policy, Role
+from commonbrain.model.scope import Role
 from commonbrain.model.tasks import holder_of
 from commonbrain.web.screens.parts import find_part
 from commonbrain.web.visit import OperationForm
@@ -23,73 +20,11 @@ from commonbrain.web.visit import OperationForm
 _REASON: Final = "undone on the page"
 
 
-def _of_admin(brain: Brain, request: AdminRequest) -> Mapping[str, str] | None:
-    match request.op:
-        case "agent_set":
-            name = request.agent or ""
-            known = next((one for one in brain.govern.agents() if one.name == name), None)
-            if known is None:
-                return {"op": "agent_set", "agent": name, "disabled": "true"}
-            return {
-                "op": "agent_set",
-                "agent": name,
-                "role": known.role.value,
-                "trust_default": known.trust_default.value,
-                "trust_ceiling": known.trust_ceiling.value,
-                "disabled": _flag(is_set=known.disabled_at is not None),
-            }
-        case "policy":
-            changed = _policy_fields(brain.govern.policy(), request)
-            return {"op": "policy", **changed} if changed else None
-        case _:
-            # The text of a key is shown once, and a revoked key never works again.
-            return None
-
-
-def _of_tenant(brain: Brain, request: TenantRequest) -> Mapping[str, str] | None:
-    match request.op:
-        case "suspend" | "resume":
-            is_suspended = brain.tenants.get(request.name).suspended_at is not None
-            return {"op": "suspend" if is_suspended else "resume", "name": request.name}
-        case "policy":
-            changed = _policy_fields(brain.tenants.get(request.name).policy, request)
-            return {"op": "policy", "name": request.name, **changed} if changed else None
-        case _:
-            return None
-
-
 def _of_job(brain: Brain, request: JobRequest) -> Mapping[str, str] | None:
     if request.op not in {"retry", "cancel"}:
         return None
     has_failed = brain.jobs.show(request.id or "").state in FAILED
     return {"op": "cancel" if has_failed else "retry", "id": request.id or ""}
-
-
-def _policy_fields(policy: Policy, request: AdminRequest | TenantRequest) -> dict[str, str]:
-    """Return the present values of the fields that a request changes."""
-    present: dict[str, str] = {
-        "boot_required": _flag(is_set=policy.is_boot_required),
-        "auto_promote": _flag(is_set=policy.is_promotion_automatic),
-        "audit_reads": _flag(is_set=policy.are_reads_audited),
-        "retention": ",".join(policy.retention) or "none",
-        "parameters": ",".join(_present_parameters(policy, request.parameters)),
-        "key_calls_per_minute": str(policy.key_calls_per_minute or 0),
-        "tenant_calls_per_minute": str(policy.tenant_calls_per_minute or 0),
-        "memories_max": str(-1 if policy.memories_max is None else policy.memories_max),
-    }
-    given = request.model_dump(exclude_defaults=True)
-    return {name: value for name, value in present.items() if name in given}
-
-
-def _present_parameters(policy: Policy, changed: list[str]) -> list[str]:
-    """Return `NAME=VALUE` for each changed parameter; without a value it is the server's."""
-    values = dict(one.split("=", 1) for one in policy.parameters)
-    names = dict.fromkeys(one.partition("=")[0].strip() for one in changed)
-    return [f"{name}={values.get(name, '')}" for name in names if name in POLICY_PARAMETERS]
-
-
-def _flag(*, is_set: bool) -> str:
-    return "true" if is_set else "false"
 
 
 def _of_session(brain: Brain, request: SessionRequest) -> Mapping[str, str] | None:
@@ -124,8 +59,6 @@ REVERSED: Final = OperationForm(operation="forget", fields={"op": "undo"})
 REQUEST_FIELD: Final = "request"
 """The field of that form which names the call."""
 _FORMS: Final[Mapping[str, Callable[[Brain, Any], Mapping[str, str] | None]]] = {
-    "admin": _of_admin,
-    "tenant": _of_tenant,
     "job": _of_job,
     "session": _of_session,
     "message": _of_message,

@@ -93,5 +93,5 @@ MODELS_PART: Final = PagePart(
     screens=(admin_screen("Models", _load_models),),
     describe_outcome=_model_changed,
     undo_fields=_undo_fields,
-    load_card=_load_card,
+    cards={"health": _load_card},
 )

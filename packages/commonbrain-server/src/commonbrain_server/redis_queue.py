@@ -9,9 +9,9 @@ from redis import ConnectionPool, Redis
 from redis.exceptions import RedisError
 
 from commonbrain.model import ids
-from commonbrain.model.agents import check_tenant_name
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.storage.job_queue import QueueMessage
+from commonbrain_server.security.key_texts import check_tenant_name
 
 _LIST: Final = "commonbrain.jobs"
 _PUT_S: Final = 0.25

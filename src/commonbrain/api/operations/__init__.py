@@ -125,6 +125,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         *_grouped("key", "list", "create", "rotate", "revoke"),
         *_grouped("tenant", "usage", "refusals"),
         tool=Profile.OPERATOR,
+        extra="server",
     ),
     _row("audit", "List who changed what and when.", "audit", tool=Profile.OPERATOR),
     _row(
@@ -132,6 +133,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         "Manage tenants.",
         *_grouped("tenant", "list", "create", "show", "suspend", "resume", "policy"),
         tool=None,
+        extra="server",
     ),
 )
 

@@ -12,7 +12,7 @@ from commonbrain.api.operations.status import STATUS, StatusReply, StatusRequest
 from commonbrain.jobs.service import JobView
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Role
-from commonbrain.web.screens.parts import page_parts
+from commonbrain.web.screens.parts import load_cards
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
@@ -47,12 +47,11 @@ def _load(visit: Visit) -> HealthView:
     request = StatusRequest(health=True, metrics=True, trends=True, errors=_ERRORS)
     status = visit.call(STATUS, request)
     is_admin = visit.can(Role.ADMIN)
-    parts = page_parts() if is_admin else ()
     return HealthView(
         status=status,
         summaries=_summaries(status.trends) if status.trends else {},
         dead=_jobs(visit, JobState.DEAD, limit=_DEAD_SHOWN) if visit.can(JOB.role) else (),
-        cards={part.card_template: part.load_card(visit) for part in parts if part.load_card},
+        cards=load_cards(visit, "health") if is_admin else {},
         upkeep=_upkeep(visit) if is_admin else None,
     )
 

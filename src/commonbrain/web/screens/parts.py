@@ -1,7 +1,7 @@
 """What packages add to the page: screens, forms and cards of the health screen."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from commonbrain.client import Brain
 from commonbrain.extras import load_rows
-from commonbrain.web.outcomes import ActionOutcome, Done
+from commonbrain.web.outcomes import ActionOutcome, Done, Preview
 from commonbrain.web.rendering import make_environment
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
@@ -28,13 +28,12 @@ class PagePart:
     """Says what the operation did."""
     undo_fields: Callable[[Brain, Any], Mapping[str, str] | None]
     """Makes the fields that restore what a request would change; None if nothing can."""
-    load_card: Callable[[Visit], object] | None = None
-    """Makes what an admin sees of it on the health screen."""
-
-    @property
-    def card_template(self) -> str:
-        """The file of the template of its card."""
-        return f"{self.operation}_card.html"
+    describe_preview: Callable[[Any, object], Preview | None] = lambda _request, _preview: None
+    """Says what a request would do, given its preview; None if the operation itself says it."""
+    cards: Mapping[str, Callable[[Visit], object]] = field(
+        default_factory=dict[str, Callable[[Visit], object]]
+    )
+    """Make what an admin sees of it on `health` and `admin`, by the name of the screen."""
 
 
 @cache
@@ -46,6 +45,15 @@ def page_parts() -> tuple[PagePart, ...]:
 def find_part(operation: str) -> PagePart | None:
     """Return the part of an operation; None if the core itself shows it, or its package is gone."""
     return next((part for part in page_parts() if part.operation == operation), None)
+
+
+def load_cards(visit: Visit, screen: str) -> Mapping[str, object]:
+    """Return the cards of all parts on a screen, by their templates."""
+    return {
+        f"{part.operation}_{screen}_card.html": part.cards[screen](visit)
+        for part in page_parts()
+        if screen in part.cards
+    }
 
 
 def page_environment(*packages: str) -> Environment:

@@ -23,6 +23,8 @@ class Screen:
     """The role without which the menu leaves it out, and it is refused."""
     part_of: str | None = None
     """The name of the screen of the menu that it belongs to."""
+    is_for_owner: bool = False
+    """Whether it is for the owner of the store, on its machine."""
 
     @property
     def template(self) -> str:
@@ -30,7 +32,9 @@ class Screen:
         return f"{self.name}.html"
 
 
-def admin_screen(title: str, load: Callable[[Visit], object]) -> Screen:
+def admin_screen(
+    title: str, load: Callable[[Visit], object], *, is_for_owner: bool = False
+) -> Screen:
     """Make a screen under `/admin`."""
     name = title.lower()
     return Screen(
@@ -40,4 +44,5 @@ def admin_screen(title: str, load: Callable[[Visit], object]) -> Screen:
         load=load,
         role=Role.ADMIN,
         part_of="admin",
+        is_for_owner=is_for_owner,
     )

@@ -20,7 +20,6 @@ from commonbrain.api.operations.get import GET, GetRequest, ViewName
 from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.api.operations.reflect import REFLECT, ReflectRequest, ReflectResponse
 from commonbrain.api.operations.remember import REMEMBER, RememberRequest
-from commonbrain.api.operations.train import TRAIN, TrainRequest
 from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult
@@ -34,6 +33,7 @@ from commonbrain.model.recall_result import ConfidenceSummary, Item
 from commonbrain.model.scope import Scope, Trust, check_claims
 from commonbrain.retrieval.get import AccessStatus, ChangeEvent
 from commonbrain.retrieval.provenance import Provenance
+from commonbrain_server.operations.train import TRAIN, TrainRequest
 
 _TYPES: Final[Mapping[Kind, str]] = {Kind.RULE: "policy"}
 """Kinds with another name in Brainstem."""

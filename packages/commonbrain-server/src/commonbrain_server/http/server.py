@@ -23,7 +23,6 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
@@ -47,6 +46,7 @@ from commonbrain_server.security.logins import (
     make_page_sessions,
     make_provider_login,
 )
+from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -346,10 +346,10 @@ def _write_environment(file: Path) -> Path:
 def _first_key() -> str | None:
     """Create an admin with a key if there is no key."""
     with open_brain() as brain:
-        if brain.govern.keys():
+        if admin_of(brain).keys():
             return None
-        brain.govern.set_agent(FIRST_AGENT, AgentRequest(role=Role.ADMIN))
-        return str(brain.govern.create_key(KeyRequest(agent=FIRST_AGENT)).text)
+        admin_of(brain).set_agent(FIRST_AGENT, AgentRequest(role=Role.ADMIN))
+        return str(admin_of(brain).create_key(KeyRequest(agent=FIRST_AGENT)).text)
 
 
 @contextmanager

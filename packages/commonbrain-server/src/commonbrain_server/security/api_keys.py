@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.model.agents import ApiKey, KeyText, read_key
+from commonbrain.model.agents import ApiKey
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
@@ -24,7 +24,7 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
-from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
+from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain_server.security.authentication import (
     LruCache,
     Principal,
@@ -33,10 +33,12 @@ from commonbrain_server.security.authentication import (
     make_caller,
 )
 from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.security.key_texts import KeyText, read_key
 from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store
+    from commonbrain_server.security.passwords import Argon2PasswordHasher
 
 _MS: Final = 1000
 
@@ -62,7 +64,7 @@ class ApiKeyAuthenticator:
     """
 
     store: Store
-    password_hasher: PasswordHasher
+    password_hasher: Argon2PasswordHasher
     clock: Clock
     rates: RateLimiter
     refusals: AccessDenials

@@ -11,7 +11,6 @@ from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.security.passwords import Argon2PasswordHasher
 from commonbrain.services import Services
 from commonbrain.setting_types import safe_url
 from commonbrain_server.guard import guard_of
@@ -25,6 +24,7 @@ from commonbrain_server.security.authentication import (
     OidcClient,
 )
 from commonbrain_server.security.page_sessions import StoredPageSessions
+from commonbrain_server.security.passwords import Argon2PasswordHasher
 from commonbrain_server.security.provider_login import Provider, ProviderLogin
 from commonbrain_server.security.web_tokens import IssuerKeys, JwtAuthenticator
 

@@ -9,14 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock, RandomSource
-from commonbrain.model.agents import (
-    SESSION_SECRET_BYTES,
-    ApiKey,
-    KeyText,
-    SessionToken,
-    read_key,
-    read_session_token,
-)
+from commonbrain.model.agents import ApiKey
 from commonbrain.model.errors import AuthenticationError, LimitExceededError, RejectedError
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,
@@ -40,6 +33,13 @@ from commonbrain_server.security.authentication import (
     token_caller,
 )
 from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.security.key_texts import (
+    SESSION_SECRET_BYTES,
+    KeyText,
+    SessionToken,
+    read_key,
+    read_session_token,
+)
 from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field
-from commonbrain.security.guard import count_stored
+from commonbrain.security.guard import UNCOUNTED_STATES
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction
@@ -161,6 +161,12 @@ class Quotas:
     def _count(self, tx: Transaction, tenant: str) -> _Count:
         count = self._counts[tenant] = _Count(self.clock.elapsed_ms(), count_stored(tx))
         return count
+
+
+def count_stored(tx: Transaction) -> int:
+    """Count the memories of a tenant, except superseded and forgotten ones."""
+    counts = tx.memories.counts().items()
+    return sum(count for (_, state), count in counts if state not in UNCOUNTED_STATES)
 
 
 def _credential_name(caller: Caller) -> str:

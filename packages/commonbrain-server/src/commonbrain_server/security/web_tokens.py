@@ -13,7 +13,6 @@ import jwt
 from jwt import PyJWK, PyJWKClient
 
 from commonbrain.clock import Clock
-from commonbrain.model.agents import check_tenant_name
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
@@ -34,6 +33,7 @@ from commonbrain_server.security.authentication import (
     token_caller,
 )
 from commonbrain_server.security.denials import AccessDenials
+from commonbrain_server.security.key_texts import check_tenant_name
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store

@@ -1,13 +1,11 @@
 """The operation tenant: administer tenants, on the machine of the store only."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from commonbrain.administration.tenants import Usage
-from commonbrain.api.operation import Command, Cursor, Operation, Request, Transport
-from commonbrain.api.operations.admin import policy_change, render_policy, render_usage
+from commonbrain.api.operation import Command, Cursor, Operation, Transport, Verb, VerbRequest
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
@@ -16,10 +14,33 @@ from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import PolicyChange, Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import Tenant
+from commonbrain_server.operations.admin import policy_change, render_policy, render_usage
+from commonbrain_server.tenants import Usage, tenants_of
 
 
-class TenantRequest(Request):
+class TenantRequest(VerbRequest):
     """The tenant, the verb and its arguments."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("limit", "cursor"), is_read_only=True),
+        "create": Verb(required=("name",)),
+        "show": Verb(required=("name",), is_read_only=True),
+        "suspend": Verb(required=("name",)),
+        "resume": Verb(required=("name",)),
+        "policy": Verb(
+            required=("name",),
+            optional=(
+                "key_calls_per_minute",
+                "tenant_calls_per_minute",
+                "memories_max",
+                "boot_required",
+                "auto_promote",
+                "audit_reads",
+                "retention",
+                "parameters",
+            ),
+        ),
+    }
 
     op: Literal["list", "create", "show", "suspend", "resume", "policy"] = Field(
         default="list", description="What to do"
@@ -69,7 +90,7 @@ class TenantsReply:
 
 
 def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:
-    tenants, usage = brain.tenants, None
+    tenants, usage = tenants_of(brain), None
     match request.op:
         case "list":
             listing = Listing(name="tenants", limit=request.limit, cursor=request.cursor)
@@ -109,8 +130,8 @@ def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
         return None
     return TenantsReply(
         op="show",
-        tenants=(brain.tenants.get(request.name),),
-        usage=brain.tenants.usage(request.name),
+        tenants=(tenants_of(brain).get(request.name),),
+        usage=tenants_of(brain).usage(request.name),
     )
 
 
@@ -131,29 +152,14 @@ def _render_tenant(one: Tenant) -> str:
     return f"{one.name} | made {show_instant(one.created_at)}{since}"
 
 
-_NAME: Final = frozenset({"name"})
-_POLICY: Final = frozenset(
-    {
-        "key_calls_per_minute",
-        "tenant_calls_per_minute",
-        "memories_max",
-        "boot_required",
-        "auto_promote",
-        "audit_reads",
-        "retention",
-        "parameters",
-    }
-)
-
-
-def _command(op: str, purpose: str, *, fields: frozenset[str] = _NAME) -> Command:
+def _command(op: str, purpose: str) -> Command:
+    names = TenantRequest.VERBS[op].required
     return Command(
         name=f"tenant {op}",
         purpose=purpose,
         preset={"op": op},
-        fields=fields,
-        positional=("name",) if fields & _NAME else (),
-        required=fields & _NAME,
+        positional=names,
+        required=frozenset(names),
         needs_confirmation=op == "suspend",
     )
 
@@ -172,11 +178,11 @@ TENANT = Operation(
     preview=_preview,
     positional=("op", "name"),
     commands=(
-        _command("list", "List every tenant of this store.", fields=frozenset({"limit", "cursor"})),
+        _command("list", "List every tenant of this store."),
         _command("create", "Create a tenant."),
         _command("show", "Show a tenant's usage and limits."),
         _command("suspend", "Refuse network access to a tenant; its data stays."),
         _command("resume", "Restore network access to a suspended tenant."),
-        _command("policy", "Show or change what a tenant may use.", fields=_NAME | _POLICY),
+        _command("policy", "Show or change what a tenant may use."),
     ),
 )

@@ -7,13 +7,6 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from commonbrain.administration.tenants import (
-    AdministerTenant,
-    AgentRequest,
-    KeyRequest,
-    NewKey,
-    Usage,
-)
 from commonbrain.api.operation import (
     Command,
     Cursor,
@@ -25,13 +18,22 @@ from commonbrain.api.operation import (
     verb_command,
 )
 from commonbrain.client import Brain
-from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
+from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
 from commonbrain.model.paging import Listing, Page, more_line
 from commonbrain.model.scope import Policy, PolicyChange, Role, Trust
 from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
+from commonbrain_server.security.key_texts import KEY_SIGN
+from commonbrain_server.tenants import (
+    AdministerTenant,
+    AgentRequest,
+    KeyRequest,
+    NewKey,
+    Usage,
+    admin_of,
+)
 
 _PAGED: Final = ("limit", "cursor")
 _AGENT: Final = frozenset({"agent"})
@@ -319,7 +321,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 
 
 def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
-    parts = _CALLS[request.op](brain.govern, request)
+    parts = _CALLS[request.op](admin_of(brain), request)
     return AdminReply(op=request.op, tenant=brain.caller.tenant, **parts)
 
 
@@ -328,11 +330,11 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
-        keys_of_tenant = brain.govern.keys()
+        keys_of_tenant = admin_of(brain).keys()
         keys = tuple(_to_key_view(key) for key in keys_of_tenant if key.prefix == prefix)
         return AdminReply(op="keys", tenant=tenant, keys=keys)
     if request.op == "agent_set" and request.disabled:
-        agents = tuple(one for one in brain.govern.agents() if one.name == request.agent)
+        agents = tuple(one for one in admin_of(brain).agents() if one.name == request.agent)
         return AdminReply(op="agents", tenant=tenant, agents=agents)
     return None
 

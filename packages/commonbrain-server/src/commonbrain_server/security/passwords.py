@@ -6,8 +6,8 @@ from typing import Final
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
 
-from commonbrain.model.agents import SECRET_CHARS
 from commonbrain.model.errors import UnavailableError
+from commonbrain_server.security.key_texts import SECRET_CHARS
 
 # The first choice of OWASP's password storage cheat sheet: 19 MiB, 2 passes, 1 lane. Secrets have
 # 192 random bits, so a stronger hash would add no security and make brute force attempts cost the

@@ -6,17 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
-from commonbrain.extras import load_extra
-from commonbrain.model.agents import (
-    PREFIX_CHARS,
-    SECRET_CHARS,
-    Agent,
-    ApiKey,
-    KeyScope,
-    KeyText,
-    check_networks,
-    check_tenant_name,
-)
+from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.errors import (
     InvalidInputError,
     LimitExceededError,
@@ -33,18 +23,27 @@ from commonbrain.model.paging import Listing, Page
 from commonbrain.model.parameters import change_parameters
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
-from commonbrain.security.guard import count_stored
 from commonbrain.services import Services
 from commonbrain.storage.interface import (
     AccessEntry,
     AuditFilter,
     AuditLine,
-    PasswordHasher,
     Tenant,
 )
+from commonbrain_server.guard import guard_of
+from commonbrain_server.security.key_texts import (
+    PREFIX_CHARS,
+    SECRET_CHARS,
+    KeyText,
+    check_networks,
+    check_tenant_name,
+)
+from commonbrain_server.security.quotas import count_stored
 
 if TYPE_CHECKING:
+    from commonbrain.client import Brain
     from commonbrain.storage.store import Transaction
+    from commonbrain_server.security.passwords import Argon2PasswordHasher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +240,7 @@ class AdministerTenant:
             tx.credentials.set_policy(policy)
             self._note(tx, "policy", subject=None)
         if self.services.guard is not None:
-            self.services.guard.policy_changed(self.caller.tenant)
+            guard_of(self.services).policy_changed(self.caller.tenant)
         return policy
 
     def usage(self) -> Usage:
@@ -326,10 +325,9 @@ class AdministerTenant:
         tx.credentials.note(AccessEntry.by(self.caller, action, at=now, subject=subject))
 
 
-def _hasher() -> PasswordHasher:
+def _hasher() -> Argon2PasswordHasher:
     """Create the hasher of keys, whose library takes long to load."""
-    load_extra("argon2", extra="server")
-    from commonbrain.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
+    from commonbrain_server.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
 
     return Argon2PasswordHasher()
 
@@ -436,3 +434,19 @@ class Tenants:
                 code="insufficient_role",
                 hint="Use brain tenant there.",
             )
+
+
+def admin_of(brain: Brain) -> AdministerTenant:
+    """Return what administers the tenant of a brain: its agents, keys and policy.
+
+    Example: `admin_of(brain).create_key(KeyRequest(agent="codex", role=Role.WRITER))`.
+    """
+    return AdministerTenant(brain.services, brain.caller)
+
+
+def tenants_of(brain: Brain) -> Tenants:
+    """Return what manages the tenants of a brain's store; for its owner.
+
+    Example: `tenants_of(brain).make("acme")`.
+    """
+    return Tenants(brain.services, brain.caller)

@@ -1,0 +1,1 @@
+"""The operations of a server: its tenants, and training for other servers' clients."""
