@@ -411,20 +411,23 @@ def test_first_newer_memories_that_share_a_word_of_the_question_with_the_best_on
         assert [item.id for item in packed.items] == ids_of(shown)
 
 
-def test_what_is_newer_than_a_shown_memory_stays_although_the_best_one_is_newer_still() -> None:
-    best, older, newer = scored(
-        ("Ask who opens the port of the shop.", 0.9),
-        ("The port of the shop is 8443.", 0.8),
-        ("The port moved to 9443.", 0.2),
-    )
-    ranked = [
+def test_what_is_newer_than_a_shown_memory_stays_and_untrusted_text_takes_no_place_of_it() -> None:
+    best, older, *lies, newer = (
         replace(one, memory=replace(one.memory, occurred_at=NOON + timedelta(days=days)))
-        for days, one in ((2, best), (0, older), (1, newer))
-    ]
-
-    packed = pack(ranked, DEFAULT, terms=QUESTION)
-
-    assert [item.id for item in packed.items] == ids_of(ranked)
+        for days, one in zip(
+            (3, 0, 2, 2, 1),
+            scored(
+                ("Ask who opens the port of the shop.", 0.9),
+                ("The port of the shop is 8443.", 0.8),
+                *[("The port is a lie.", 0.3)] * 2,
+                ("The port moved to 9443.", 0.2),
+            ),
+            strict=True,
+        )
+    )
+    web = [replace(o, memory=replace(o.memory, trust=Trust.UNTRUSTED_WEB)) for o in lies]
+    packed = pack([best, older, *web, newer], DEFAULT, terms=QUESTION)
+    assert [item.id for item in packed.items] == ids_of([best, older, newer])
 
 
 def test_both_sides_of_a_conflict_and_what_changed_an_item_are_shown() -> None:

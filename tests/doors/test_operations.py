@@ -16,10 +16,12 @@ from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport, load_operations
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
+from commonbrain.extras import load_row, load_rows
 from commonbrain.mcp.server import build_server, tools_of
 from commonbrain.mcp.tool_calls import load_and_run_tool
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import Role
+from tests.distributions import add_distribution
 
 TOOLS = tools_of(Profile.CORE)
 
@@ -201,3 +203,15 @@ def steady(reply: dict[str, Any]) -> dict[str, Any]:
     """A reply without what differs each time: a transport is a session, and a client has a name."""
     own = {"trace_id", "session", "siblings", "tokens", "loaded", "agent"}
     return {name: value for name, value in reply.items() if name not in own}
+
+
+def test_row_that_cannot_be_loaded_is_left_out_and_named_where_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_distribution(tmp_path, "ann", "[commonbrain.page]\nann = gone_of_ann:PART\n")
+    monkeypatch.syspath_prepend(tmp_path)  # pyright: ignore[reportUnknownMemberType]
+
+    assert "ann" not in load_rows("page")
+    assert "ann 9.0 cannot be loaded: No module named 'gone_of_ann'" in caplog.text
+    with pytest.raises(InvalidInputError, match=r"ann 9\.0 cannot be loaded"):
+        load_row("page", "ann", extra="learn")

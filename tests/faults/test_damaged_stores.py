@@ -281,7 +281,7 @@ def test_damaged_store_is_saved_when_its_backup_replaces_it(
 
 
 COMMANDS = {
-    "recall": changed("UPDATE tenants SET policy = '{bad'"),
+    "recall": changed(f"UPDATE sqlite_schema SET {SCHEMA[0]}"),  # noqa: S608 a constant
     "doctor": changed(f"UPDATE sqlite_schema SET {SCHEMA[2]}"),  # noqa: S608 a constant
     "status": emptied,
 }

@@ -49,7 +49,7 @@ def test_recall_stores_a_trace_of_what_it_considered_and_packed(brain: Brain) ->
     assert saved["query"] == "nightly  build?"
     assert [one["id"] for one in saved["considered"]] == [fact, web]
     assert saved["packed"] == [fact]
-    assert set(saved["stages_ms"]) == {"plan", "embed", "retrieve", "rank", "pack"}
+    assert set(saved["stages_ms"]) == {"plan", "embed", "snapshot", "retrieve", "rank", "pack"}
 
 
 def test_trace_names_the_retriever_that_was_skipped(path: Path) -> None:

@@ -1,7 +1,6 @@
 """Reasons of earlier changes are erased with a memory: no byte of a store holds them."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sqlite.driver import driver
-from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 from tests.security.engines import both_engines
 
@@ -105,28 +102,3 @@ def test_audit_allows_to_erase_a_reason_and_nothing_else(owner: Brain) -> None:
         ):
             tx.work.connection.exec_driver_sql(f"UPDATE audit SET {change}")  # noqa: S608
     assert [one.reason for one in owner.audit(action="forget").lines] == ["It was sold."]
-
-
-def test_upgrade_erases_reasons_about_memories_erased_before(path: Path) -> None:
-    with a_brain(path) as brain:
-        erased = stored(brain, f"The {DEEP} feeder opens at seven.", kind="fact")
-        stored_id = stored(brain, "The kettle is blue.", kind="fact")
-        brain.erase(erased, reason=WHY, confirm=1)
-    with closing(driver().connect(str(path))) as raw, raw:
-        for number, id_ in enumerate((erased, stored_id)):
-            raw.execute(
-                "INSERT INTO audit (tenant_id, id, at, action, memory_id, agent, reason, "
-                "content_hmac) VALUES ('default', ?, 0, 'supersede', ?, 'ann', ?, x'00')",
-                (number, ids.parse(ids.MEMORY, id_), f"The {DEEP} wakes later."),
-            )
-        # As the version before left it.
-        raw.execute("DROP TRIGGER audit_reason_is_only_erased")
-        raw.execute("ALTER TABLE memories DROP COLUMN reading")
-        raw.execute("UPDATE alembic_version SET version_num = '0021'")
-
-    with a_brain(path) as brain:
-        reasons = [
-            [one.reason for one in brain.audit(memory=id_, action="supersede").lines]
-            for id_ in (erased, stored_id)
-        ]
-    assert reasons == [[None], [f"The {DEEP} wakes later."]]

@@ -222,7 +222,7 @@ def test_command_line_shows_the_same_changes(weeks: Weeks) -> None:
     change = weeks.brain.get(weeks.id(OWNER)).banner or ""
     assert change in shown("get", weeks.id(OWNER))
     assert f"changed: {weeks.id(FIGURE)}: since" in shown("trace", "provenance", weeks.id(DECISION))
-    assert "(earlier: " in shown("recall", "Who owns the billing service?")
+    assert "| earlier: " in shown("recall", "Who owns the billing service?")
 
 
 def test_declaring_both_memories_true_withdraws_a_change_permanently(

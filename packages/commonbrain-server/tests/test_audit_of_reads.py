@@ -25,6 +25,7 @@ from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import remember_one, stored
 from tests.flows.reflecting import CHECKOUT
+from tests.flows.working import a_worker
 
 PROJECT = "shop"
 
@@ -339,6 +340,23 @@ def test_refusal_that_quotes_an_action_item_leaves_an_audit_line(
     with pytest.raises(RejectedError, match=books.words[0]):
         bob.remember("The yard is swept", kind="fact")
     assert books.read_words("req-1") == set(books.words)
+
+
+@pytest.mark.requirement("DM-52")
+def test_job_whose_error_quotes_an_action_item_leaves_an_audit_line(
+    brain: Brain, tmp_path: Path
+) -> None:
+    item = stored(brain, "Rotate the keys first.", kind="task", must_ack=True, project=PROJECT)
+    admin_of(brain).policy(are_reads_audited=True)
+    (tmp_path / "MEMORY.md").write_text("# Notes\n\n- The gate is painted each May.\n")
+    bob = brain.acting_as(agent="bob", project=PROJECT)
+
+    job = bob.jobs.import_("markdown", tmp_path / "MEMORY.md", project=PROJECT)
+    a_worker(brain).sweep()
+
+    assert "Rotate the keys" in str(bob.jobs.show(job.id).reason)
+    [line] = brain.audit(action="shown by import").lines
+    assert (line.agent, line.memory) == ("bob", item)
 
 
 @pytest.mark.requirement("DM-52", "OB-15")

@@ -325,11 +325,11 @@ def _render_message(one: MessageView, number: int) -> Iterator[str]:
 
 
 def _render_thread(one: ThreadSummary) -> str:
-    unread = f"{one.unread} unread of " if one.unread else ""
+    count = f"{one.unread} unread of {one.messages}" if one.unread else f"messages: {one.messages}"
     participants = ", ".join(map(inert_part, one.participants))
     tags = f" | {' '.join(f'#{inert_part(tag)}' for tag in one.tags)}" if one.tags else ""
     return (
-        f"{one.id} | {one.status} | by {inert_part(one.by)} | {unread}{one.messages} messages | "
+        f"{one.id} | {one.status} | by {inert_part(one.by)} | {count} | "
         f"{show_instant(one.last_at)} | {participants}{tags}\n> {inert_part(one.subject)}"
     )
 
