@@ -14,7 +14,7 @@ from tests.in_process import run_brain
 INSTALL = "pip install 'commonbrain[import]'"
 LINES = """
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Piece
+from commonbrain.transfer.importer import ImportItem
 
 class Lines:
     name = "lines"
@@ -26,7 +26,7 @@ class Lines:
 
     def read(self, source):
         for number, line in enumerate(source.read_text().splitlines(), 1):
-            yield Piece(content=Draft(body=line, source_ref=f"line {number}"), progress=1.0)
+            yield ImportItem(content=Draft(body=line, source_ref=f"line {number}"), progress=1.0)
 
 IMPORTER = Lines()
 """
