@@ -57,7 +57,7 @@ STORY = (
         arguments={"op": "send", "to": "bo", "text": "The key has moved."},
         shows="sent mem_",
     ),
-    Step(tool="trace", arguments={"op": "causes", "text": "key"}, shows="causes of"),
+    Step(tool="trace", arguments={"op": "causes", "text": "key"}, shows="causes: key"),
     Step(tool="job", arguments={"op": "list"}, shows="No job."),
     Step(tool="status", arguments={}, shows="memories"),
 )

@@ -76,7 +76,13 @@ class ReadingsContract:
         return open_store()
 
     @given(text=TEXTS, detail=DETAILS, changes=st.lists(CHANGES, max_size=3), erases=st.booleans())
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @settings(
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.differing_executors,
+        ],
+        deadline=None,
+    )
     def test_stored_reading_is_that_of_the_text_after_any_changes(
         self,
         store: Store,

@@ -91,6 +91,7 @@ def test_verbs_that_only_read_change_no_row(path: Path) -> None:
             ("job", "show"): {"id": brain.jobs.run("maintain").id},
             ("message", "history"): {"agent": "bob"},
             ("revise", "preview"): {"id": stored.id},
+            ("tenant", "show"): {"name": "default"},
         }
         brain.services.journal.flush()
         before = rows_of(path)

@@ -53,7 +53,7 @@ def test_less_trusted_fact_with_high_confidence_and_later_date_ranks_lower(
     )
 
     assert [item.id for item in brain.recall("staging proxy port").items] == [right]
-    both = brain.recall("staging proxy port", trust_min=0)
+    both = brain.recall("staging proxy port", trust_min=0, max_items=5)
     assert both.items[0].id == right
     known = {item.id: item for item in both.items}
     assert known[lie].confidence < known[right].confidence

@@ -33,7 +33,7 @@ REPEATABLE: Final = frozenset(
         *("message delegated", "message history", "message inbox", "message threads"),
         *("model guards", "model list", "model show"),
         *("session list", "session notes", "skill list", "skill show", "skill test"),
-        *("task list", "tenant refusals", "tenant usage"),
+        *("task list", "tenant list", "tenant refusals", "tenant show", "tenant usage"),
     }
 )
 """Commands, or groups of them, that change nothing that matters, so they may run twice."""
