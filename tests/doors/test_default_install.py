@@ -99,7 +99,7 @@ EXTRAS = dict(PACKAGED) | {
 """By command of a package, one of each group, the extra that installs it."""
 
 
-@pytest.mark.parametrize("command", EXTRAS)
+@pytest.mark.parametrize("command", sorted(EXTRAS))
 def test_command_of_a_package_that_is_missing_says_what_to_install(
     core_alone: tuple[str, str], home: Path, command: str
 ) -> None:
