@@ -23,6 +23,8 @@ _FOR_AGENTS: Final = frozenset({BINDING, HEADING})
 """Lines that only tell a model how to read what follows."""
 _CALL: Final = re.compile(r"^  -> ")
 """What begins a line with a call that resolves an entry."""
+_WITH_CALLS: Final = frozenset({"review", "status"})
+"""Operations whose replies have such lines; in those of others they may be stored text."""
 _STYLES: Final = {
     "good": "bold green",
     "same": "bold cyan",
@@ -57,8 +59,7 @@ def print_reply(operation: Operation[Any, Any], reply: Any, *, console: Console)
     """Print the text of a reply, as every transport gives it, with colours."""
     written = operation.render_text(reply).splitlines()
     lines = [line for line in written if line not in _FOR_AGENTS]
-    if operation.name == "review":
-        # Its calls are our own; elsewhere such a line may be what somebody stored.
+    if operation.name in _WITH_CALLS:
         lines = [_CALL.sub("  brain ", line) for line in lines]
     text = Text("\n".join(lines))
     with console.use_theme(Theme({f"reply.{name}": style for name, style in _STYLES.items()})):

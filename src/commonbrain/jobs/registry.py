@@ -66,25 +66,18 @@ def deferred(name: str) -> Callable[..., Any]:
     return call
 
 
-def packaged(name: str, *, extra: str) -> Callable[..., Any]:
-    """Return the handler that a package gives under `commonbrain.jobs`; it is loaded when called.
-
-    Without the package a call raises `extra_missing`, which ends the job.
-    """
-
-    def call(*arguments: object) -> object:
-        return cast("Callable[..., object]", load_row("jobs", name, extra=extra))(*arguments)
-
-    return call
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
     """The definition of one kind of job."""
 
     purpose: str
-    handle: Callable[[JobContext], None]
-    """Runs the job; can be retried from any point, and ends with `Task.finish`."""
+    handle: Callable[[JobContext], None] | None = None
+    """Runs the job; can be retried from any point, and ends with `Task.finish`.
+
+    None if a package gives it under `commonbrain.jobs`.
+    """
+    extra: str = ""
+    """The extra that installs that package."""
     parameters: Mapping[str, Validator]
     """Parameters and their validators."""
     role: Role
@@ -115,18 +108,18 @@ class JobKind:
     """Workers that may die with the job, or lose its lease, before somebody must retry it."""
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
-    extra: str | None = None
-    """The extra whose package runs it, as `packaged` says; None: the core does."""
 
-    def check_installed(self, name: str) -> None:
-        """Check that the package is installed which runs jobs of this kind.
+    def handler(self, name: str) -> Callable[[JobContext], None]:
+        """Return what runs jobs of this kind, of its name.
 
         Raises:
-            InvalidInputError: `extra_missing`, it is not.
+            InvalidInputError: `extra_missing`, its package is not installed.
 
         """
-        if self.extra is not None:
-            load_row("jobs", name, extra=self.extra)
+        if self.handle is not None:
+            return self.handle
+        row = load_row("jobs", name, extra=self.extra)
+        return cast("Callable[[JobContext], None]", row)
 
 
 def _is_evaluated(tx: Transaction) -> bool:
@@ -158,14 +151,12 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "train_salience": JobKind(
         purpose="Train the salience of new memories on the use of earlier ones.",
-        handle=packaged("train_salience", extra="learn"),
         extra="learn",
         parameters={"lookback_days": _is_within(SETTLED_DAYS + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
-        handle=packaged("train_reranker", extra="learn"),
         extra="learn",
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
@@ -196,7 +187,6 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "eval": JobKind(
         purpose="Evaluate recall on queries made from the store's own memories.",
-        handle=packaged("eval", extra="eval"),
         extra="eval",
         is_resumable=True,
         parameters={"questions": _is_count, "seed": _is_count},

@@ -158,7 +158,7 @@ class Jobs:
 
         """
         known, arguments = kind_of(kind), dict(given or {})
-        known.check_installed(kind)
+        known.handler(kind)
         if known.asked_by is not None:
             raise InvalidInputError(
                 f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}."

@@ -367,8 +367,9 @@ class Worker:
         )
         try:
             shown = f"shown by {held.kind}"
+            run = partial(kind.handler(held.kind), task)
             with _renewing(task):
-                audited(self.services, held.caller, action=shown, read=partial(kind.handle, task))
+                audited(self.services, held.caller, action=shown, read=run)
         except WorkerStoppedError as error:
             if isinstance(error, JobYieldedError):
                 self._must_sweep.set()

@@ -9,7 +9,7 @@ from commonbrain.text.patterns import lazy_pattern
 
 _COMMAND_CHARS_MAX: Final = 64 * 1024
 _ENDS: Final = frozenset("\n;&|()`")
-"""What stands between simple commands."""
+"""What divides simple commands."""
 _PRINTERS: Final = frozenset("echo printf".split())
 _COMMENT: Final = lazy_pattern(r"(?<![^\s;&|()])#[^\n]*+")
 """Also within quotation marks, where what follows is not read."""
@@ -24,8 +24,8 @@ def runs_commit(command: str) -> bool:
     """Return whether a shell command, or one of several, seems to be `git commit`.
 
     What it is for may err: here-documents are read as commands, and what a shell computes, such as
-    aliases and variables, is not known. Only the first 64 KiB are
-    read, and nothing after a quotation without an end.
+    aliases and variables, is not known. Only the first 64 KiB are read, and nothing after a
+    quotation without an end.
     """
     text = command[:_COMMAND_CHARS_MAX]
     return "commit" in text and any(map(_is_commit, _commands(text)))
