@@ -5,20 +5,19 @@ The samples were written by these programs (`make/`).
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import a_brain
-from commonbrain.transfer.importer import ImportItem, OmittedContent, Unreadable
+from commonbrain.transfer.importer import ImportItem
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.chats import title_of
 from commonbrain.transfer.importers.json_lines import LINE_BYTES_MAX
+from tests.import_items import drafts, messages, omitted, subjects, unreadable
 
 SAMPLES = Path(__file__).parent / "samples"
 FORMATS = ("claude-code", "codex")
@@ -28,34 +27,6 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 def read(format_: str, source: Path) -> list[ImportItem]:
     return list(IMPORTERS[format_].read(source))
-
-
-def drafts(pieces: Sequence[ImportItem]) -> list[Draft]:
-    return [one.content for one in pieces if isinstance(one.content, Draft)]
-
-
-def messages(pieces: Sequence[ImportItem]) -> list[tuple[str | None, str]]:
-    return [
-        (one.detail.sender if isinstance(one.detail, MessageDetail) else None, one.body)
-        for one in drafts(pieces)
-        if one.kind == Kind.MESSAGE
-    ]
-
-
-def omitted(pieces: Sequence[ImportItem]) -> Mapping[str, int]:
-    return {
-        one.content.what: one.content.count
-        for one in pieces
-        if isinstance(one.content, OmittedContent)
-    }
-
-
-def unreadable(pieces: Sequence[ImportItem]) -> list[str]:
-    return [one.content.where for one in pieces if isinstance(one.content, Unreadable)]
-
-
-def subjects(pieces: Sequence[ImportItem]) -> list[str]:
-    return list(dict.fromkeys(one.thread.subject for one in drafts(pieces) if one.thread))
 
 
 def session(folder: Path, *records: object, name: str = "s-1.jsonl") -> Path:

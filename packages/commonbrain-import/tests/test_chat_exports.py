@@ -5,7 +5,6 @@ them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
@@ -14,10 +13,10 @@ import pytest
 from import_samples import IMPORTERS
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.memory import Draft
+from commonbrain.model.kinds import Kind
 from commonbrain.testing.builders import a_brain
-from commonbrain.transfer.importer import ImportItem, OmittedContent, Unreadable
+from commonbrain.transfer.importer import ImportItem
+from tests.import_items import drafts, messages, omitted, subjects, unreadable
 
 SAMPLES = Path(__file__).parent / "samples"
 FORMATS = ("chatgpt", "claude-ai")
@@ -26,34 +25,6 @@ STORED = {"chatgpt": 6, "claude-ai": 7}
 
 def read(format_: str, source: Path) -> list[ImportItem]:
     return list(IMPORTERS[format_].read(source))
-
-
-def drafts(pieces: Sequence[ImportItem]) -> list[Draft]:
-    return [one.content for one in pieces if isinstance(one.content, Draft)]
-
-
-def messages(pieces: Sequence[ImportItem]) -> list[tuple[str | None, str]]:
-    return [
-        (one.detail.sender if isinstance(one.detail, MessageDetail) else None, one.body)
-        for one in drafts(pieces)
-        if one.kind == Kind.MESSAGE
-    ]
-
-
-def omitted(pieces: Sequence[ImportItem]) -> Mapping[str, int]:
-    return {
-        one.content.what: one.content.count
-        for one in pieces
-        if isinstance(one.content, OmittedContent)
-    }
-
-
-def unreadable(pieces: Sequence[ImportItem]) -> list[str]:
-    return [one.content.where for one in pieces if isinstance(one.content, Unreadable)]
-
-
-def subjects(pieces: Sequence[ImportItem]) -> list[str]:
-    return list(dict.fromkeys(one.thread.subject for one in drafts(pieces) if one.thread))
 
 
 def test_current_branch_of_a_chatgpt_chat_is_imported() -> None:
