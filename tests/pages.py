@@ -1,5 +1,6 @@
 """Run the examples of a page of the documentation and compare what it shows with their output."""
 
+import asyncio
 import contextlib
 import io
 import os
@@ -61,6 +62,8 @@ def run_page(page: Path, *, first: int | None = None, ports: Mapping[str, str] =
     """Run the first examples of a page, or all; some ports may stand for others already."""
     with ExitStack() as running:
         running.callback(set_environment, dict(os.environ))
+        # Pydantic AI's `run_sync` uses the loop that is there, and leaves open one that it makes.
+        running.enter_context(asyncio.Runner()).get_loop()
         document = Document.parse(str(page), examples)
         document.namespace |= {"running": running, "ports": dict(ports)}
         if "ollama/" in document.text:
