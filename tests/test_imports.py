@@ -94,7 +94,7 @@ POSTGRES = (
     *("asyncpg", "psycopg", "pgvector"),
 )
 NETWORK = (
-    *("commonbrain_server", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
+    *("commonbrain_server", "commonbrain.mcp", "commonbrain_models.endpoint"),
     *("mcp", "starlette", "uvicorn", "httpx2"),
 )
 OTHERS = (

@@ -17,7 +17,7 @@ from commonbrain.model.sessions import ClientInfo, Process
 from commonbrain.runtime.bootstrap import build_services, make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock
-from tests.models.server import ModelServer
+from tests.model_server import ModelServer
 
 KEY = "sk-do-not-tell-me"
 

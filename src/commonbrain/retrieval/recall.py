@@ -226,22 +226,19 @@ class Recall:
         """Load what orders the candidates, before the transaction begins; None if no model does."""
         if not plan.query:
             return None
-        is_trained = plan.overrides.is_enabled(RERANK)
-        trained = self.services.trained.reranker(plan, deadline=deadline) if is_trained else None
-        encoding = (
-            self.services.cross_encoding if plan.overrides.is_enabled(CROSS_ENCODER) else None
-        )
-        if trained is None and encoding is None:
-            return None
-        failure = encoding.ready(timeout_ms=deadline.left_ms) if encoding else None
+        trained, model = self.services.trained, self.services.reranker
+        rerankers: list[Callable[[Table], None] | None] = []
+        if plan.overrides.is_enabled(RERANK):
+            rerankers.append(trained.reranker(plan, deadline=deadline))
+        if model is not None and plan.overrides.is_enabled(CROSS_ENCODER):
+            rerankers.append(model.reranker(plan, deadline=deadline))
+        serving = [rerank for rerank in rerankers if rerank is not None]
 
-        def rerank(table: Table) -> None:
-            if trained is not None:
-                trained(table)
-            if encoding is not None:
-                encoding.order(table, failure=failure, deadline=deadline)
+        def rerank_by_each(table: Table) -> None:
+            for rerank in serving:
+                rerank(table)
 
-        return rerank
+        return rerank_by_each if serving else None
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""
