@@ -8,9 +8,12 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.executors import DetachedExecutor
-from commonbrain.model.briefing_limits import BriefingLimits
-from commonbrain.model.import_limits import ImportLimits
-from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
+from commonbrain.model.limits import (
+    EMBEDDINGS_AT_ONCE_MAX,
+    HTTP_SESSION_IDLE_MINUTES,
+    BriefingLimits,
+    ImportLimits,
+)
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
 from commonbrain.model.values import dataclass, field, replace

@@ -20,9 +20,8 @@ from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.interface import ENDPOINTS, CachingEmbedder, Embedder, EmbeddingSpace
 from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
-from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
-from commonbrain.model.import_limits import ImportLimits
+from commonbrain.model.limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits, ImportLimits
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.health import HealthProbes
 from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
