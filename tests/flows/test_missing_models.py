@@ -37,11 +37,13 @@ def test_store_of_a_missing_embedder_is_read_by_words_and_says_what_to_install(
     store: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), commonbrain.open(store) as brain:
-        found = brain.recall("kettle")
+        answer = brain.recall("kettle")
         [finding] = [one for one in brain.doctor().findings if one.check == "embedder"]
 
-        assert [item.body for item in found.items] == [FACT]
-        assert found.degraded[0].startswith("vector: embedder_down, This needs commonbrain[models]")
+        assert [item.body for item in answer.items] == [FACT]
+        assert answer.degraded[0].startswith(
+            "vector: embedder_down, This needs commonbrain[models]"
+        )
         assert INSTALL in finding.detail
     [line] = [message for message in caplog.messages if "embedder" in message]
     assert INSTALL in line
@@ -90,9 +92,9 @@ def test_missing_reranker_and_language_model_leave_the_store_usable(
     monkeypatch.setenv("COMMONBRAIN_REFLECTOR_MODEL", "qwen3")
     with commonbrain.open(tmp_path / "brain.db") as brain:
         brain.remember(FACT, kind="fact")
-        found = brain.recall("kettle")
+        answer = brain.recall("kettle")
 
-        assert [item.body for item in found.items] == [FACT]
-        assert [one for one in found.degraded if one.startswith("cross_encoder: This needs")]
+        assert [item.body for item in answer.items] == [FACT]
+        assert [one for one in answer.degraded if one.startswith("cross_encoder: This needs")]
         [finding] = [one for one in brain.doctor().findings if one.check == "reranker"]
         assert INSTALL in finding.detail

@@ -71,7 +71,7 @@ class RecallForEdit:
         packed = pack(ranked, Budget(max_items=_ITEMS_MAX, max_tokens=max_tokens))
         if not packed.items:
             return None
-        record_shown(self.services, self.caller, packed.ids, reviews=reviews, at=now)
+        record_shown(self.services, self.caller, ids=packed.ids, reviews=reviews, at=now)
         return RecallResult(
             items=packed.items,
             tokens=packed.tokens,

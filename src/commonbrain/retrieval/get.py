@@ -222,7 +222,7 @@ def related(
         if id_ != memory.id and is_allowed(other, caller, criteria=criteria, now=now)
     ]
     uses = Counter(name.key for _, names in shared for name in names)
-    found: list[RelatedView] = []
+    views: list[RelatedView] = []
     for other, names in sorted(shared, key=lambda pair: -pair[0].id):
         confidence = max(
             (
@@ -232,7 +232,7 @@ def related(
             default=0.0,
         )
         if confidence > 0:
-            found.append(
+            views.append(
                 RelatedView(
                     id=ids.show(ids.MEMORY, other.id),
                     headline=other.headline,
@@ -240,9 +240,9 @@ def related(
                     confidence=confidence,
                 )
             )
-    found.sort(key=lambda view: -view.confidence)
+    views.sort(key=lambda view: -view.confidence)
     return tuple(
-        replace(view, confidence=round(view.confidence, 2)) for view in found[:RELATED_MAX]
+        replace(view, confidence=round(view.confidence, 2)) for view in views[:RELATED_MAX]
     )
 
 

@@ -173,7 +173,7 @@ def _place_changed(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]
                     brought = Candidate(memory=newer, features={LINKED: 1.0}, score=one.score)
                     ordered[newer.id] = brought
         ordered[one.memory.id] = _mark_earlier(one, change)
-    return _keep_scores(ordered.values(), ranked)
+    return _assign_scores(ordered.values(), ranked)
 
 
 def _mark_earlier(older: Candidate, change: ValueChange) -> Candidate:
@@ -224,7 +224,7 @@ def _join_matters(table: Table, ranked: list[Candidate]) -> list[Candidate]:
                 before_of[older] = id_
     if not (newer_of or before_of):
         return ranked
-    return _keep_scores(_group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
+    return _assign_scores(_group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
 
 
 def _find_near(
@@ -313,7 +313,7 @@ def _group_matters(
     return placed.values()
 
 
-def _keep_scores(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
+def _assign_scores(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
     """Give each rank the score that it had."""
     places = list(ordered)
     scores = sorted((one.score for one in ranked), reverse=True)

@@ -326,7 +326,7 @@ def is_news(id_: int, *, shown: Mapping[int, bool], reviews: Container[int]) -> 
 
 
 def record_shown(
-    services: Services, caller: Caller, ids: Sequence[int], *, reviews: Container[int], at: datetime
+    services: Services, caller: Caller, *, ids: Sequence[int], reviews: Container[int], at: datetime
 ) -> None:
     """Count an access, and remember that the session was shown these, and which need review."""
     shown = None

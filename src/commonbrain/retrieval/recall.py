@@ -283,7 +283,7 @@ class Recall:
         with_text = list(dict.fromkeys(id_ for id_, item in each if item.headline is not None))
         at = table.plan.now
         if is_prompt and with_text:
-            record_shown(self.services, self.caller, with_text, reviews=table.reviews, at=at)
+            record_shown(self.services, self.caller, ids=with_text, reviews=table.reviews, at=at)
         elif with_text:
             counted = tuple(with_text[:ACCESSES_PER_RECALL])
             self.services.journal.touch(MemoryAccess(tenant=self.caller.tenant, ids=counted, at=at))

@@ -170,7 +170,7 @@ class MissingModel:
         )
 
 
-def _stand_in(name: str, purpose: str, *, missing: InvalidInputError) -> MissingModel:
+def _replace_missing(name: str, purpose: str, *, missing: InvalidInputError) -> MissingModel:
     """Replace a model whose package is not installed; raise any other error."""
     if missing.code != "extra_missing":
         raise missing
@@ -299,9 +299,9 @@ def make_missing_embedder(
     model = parse_space_name(name)
     if model is None or model.family != settings.embedder.partition(":")[0]:
         raise SpaceMismatch(name, made=settings.embedder)
-    stand_in = _stand_in(settings.embedder, "embedder", missing=missing)
+    replacement = _replace_missing(settings.embedder, "embedder", missing=missing)
     space = EmbeddingSpace.of(name, dimensions=model.dimensions or 0, thresholds=CAUTIOUS)
-    return replace(stand_in, space=space)
+    return replace(replacement, space=space)
 
 
 def make_reranker(settings: Settings, *, clock: Clock) -> Reranker | None:
@@ -322,7 +322,7 @@ def make_reranker(settings: Settings, *, clock: Clock) -> Reranker | None:
     try:
         make = _load_model("reranker-onnx")
     except InvalidInputError as error:
-        return _stand_in(settings.reranker, "reranker", missing=error)
+        return _replace_missing(settings.reranker, "reranker", missing=error)
     return make(
         Path(folder),
         threads=settings.embedder_threads,
@@ -397,7 +397,7 @@ def make_extractor(settings: Settings) -> Extractor:
     try:
         return make(options)
     except InvalidInputError as error:
-        return _stand_in(settings.extractor, "extractor", missing=error)
+        return _replace_missing(settings.extractor, "extractor", missing=error)
 
 
 def make_reflector(settings: Settings) -> Reflector:
@@ -419,7 +419,7 @@ def make_reflector(settings: Settings) -> Reflector:
     try:
         return make(options)
     except InvalidInputError as error:
-        return _stand_in(settings.reflector, "reflector", missing=error)
+        return _replace_missing(settings.reflector, "reflector", missing=error)
 
 
 def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
