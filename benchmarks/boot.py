@@ -22,8 +22,8 @@ from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.service import Remember
-from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.kinds import TaskDetail, TaskPriority
+from commonbrain.model.limits import BOOT_CAPS
 from commonbrain.model.memory import Draft
 from commonbrain.text.tokens import estimate, upper_bound
 

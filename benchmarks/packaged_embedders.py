@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 
 import commonbrain_minilm
 import numpy as np
+from commonbrain_models.http import token_windows
 from tokenizers import Encoding, Tokenizer
 
-from commonbrain.embeddings.http import token_windows
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.embeddings.local import OVERLAP_TOKENS, WINDOW_TOKENS, MiniLmEmbedder
 

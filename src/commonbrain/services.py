@@ -8,9 +8,12 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.executors import DetachedExecutor
-from commonbrain.model.briefing_limits import BriefingLimits
-from commonbrain.model.import_limits import ImportLimits
-from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
+from commonbrain.model.limits import (
+    EMBEDDINGS_AT_ONCE_MAX,
+    HTTP_SESSION_IDLE_MINUTES,
+    BriefingLimits,
+    ImportLimits,
+)
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
 from commonbrain.model.values import dataclass, field, replace
@@ -27,14 +30,13 @@ if TYPE_CHECKING:
     from commonbrain.observability.health import Probe
     from commonbrain.observability.interface import Telemetry
     from commonbrain.observability.tool_events import EarlyEvents
-    from commonbrain.retrieval.cross_encoding import CrossEncoding
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.guard import Guard
     from commonbrain.security.secrets import SecretScanner
     from commonbrain.storage.blobs import Blobs, UploadStore
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
-    from commonbrain.trained_models import TrainedModels
+    from commonbrain.trained_models import Reranker, TrainedModels
     from commonbrain.transfer.importer import Importer
 
 
@@ -119,8 +121,8 @@ class Services:
     """Limits and audits callers, on a server; None for the store of one person."""
     embedders: Callable[[str], Embedder] | None = None
     """Creates the embedder of a space by name, if the store can be moved to another."""
-    cross_encoding: CrossEncoding | None = None
-    """Orders the best candidates by a cross-encoder, if one is set."""
+    reranker: Reranker | None = None
+    """Orders the best candidates by a model of the user, if one is set."""
     next_space: str | None = None
     """The space that the settings want the store to move to."""
     parameters: Parameters = DEFAULTS

@@ -1,7 +1,7 @@
-"""The trained models that serve, by tenant; the package that runs them is loaded for the first.
+"""Models that order the results of recall: a reranker of the user, and trained ones by tenant.
 
-A store without one runs nothing of that package: its folder of artifacts does not exist, so that
-not even a row is read.
+The package that runs trained models is loaded for the first; a store without one runs nothing of
+it: its folder of artifacts does not exist, so that not even a row is read.
 """
 
 from __future__ import annotations
@@ -35,6 +35,35 @@ There is nothing to roll back, and a first model may wait.
 """
 _TENANTS_MAX: Final = 10_000
 """Tenants in the cache; past it the cache is cleared."""
+
+
+class Reranker(Protocol):
+    """Orders the best candidates by reading each with the query; used from several threads.
+
+    If it fails, the order stays, and `degraded` says so.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, shown to all callers."""
+        ...
+
+    def reranker(self, plan: QueryPlan, *, deadline: Deadline) -> Callable[[Table], None]:
+        """Load the model if need be, and return what orders candidates by it."""
+        ...
+
+    def check(self) -> None:
+        """Load the model, and score one pair.
+
+        Raises:
+            CommonbrainError: It does not work.
+
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the model without waiting."""
+        ...
 
 
 class ModelRunner(Protocol):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import LOCAL_TENANT, Policy, Role, Trust
+from commonbrain.storage.agents import Agent, ApiKey, KeyScope
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON

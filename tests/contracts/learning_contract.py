@@ -48,7 +48,7 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
         caller=Caller(agent="bo", session=session),
         asked_at=at,
         query="Where is the kettle?",
-        verdict=ResultStatus.FOUND,
+        status=ResultStatus.FOUND,
         considered=tuple(considered),
         packed=packed,
         degraded=(),

@@ -284,7 +284,7 @@ class StoreContract:
             caller=replace(ANN, session="s"),
             asked_at=NOON,
             query="tea?",
-            verdict=ResultStatus.FOUND,
+            status=ResultStatus.FOUND,
             considered=(candidate,),
             packed=(1,),
             degraded=(),

@@ -1,24 +1,15 @@
-"""Every embedder that can be chosen keeps the port's laws, and so does the one for tests."""
+"""The built-in embedder keeps the laws of its interface, and so does the one for tests."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import commonbrain_minilm
 import pytest
 
-from commonbrain.embeddings.interface import Embedder, Thresholds
+from commonbrain.embeddings.interface import Embedder
 from commonbrain.embeddings.local import MiniLmEmbedder
-from commonbrain.embeddings.model_records import ModelRecords
-from commonbrain.embeddings.onnx_folder import OnnxEmbedder
 from commonbrain.model.errors import UnavailableError
 from commonbrain.runtime.models import EMBEDDERS, Options
 from commonbrain.testing.builders import WordHashEmbedder
 from commonbrain.testing.embedder_contract import EmbedderContract
-from tests.models.onnx_models import save_encoder
-from tests.models.server import FAMILIES, ModelServer
-
-CALIBRATED = Thresholds(similar=0.7, relevance=0.6, answer=None, origin="calibrated")
-"""Both prefixes share little, and texts of other words hardly anything."""
 
 
 class LoadedOnce(EmbedderContract):
@@ -47,56 +38,6 @@ class LoadedOnce(EmbedderContract):
 class TestMiniLmEmbedder(LoadedOnce):
     def make(self, model: Path) -> Embedder:  # noqa: ARG002
         return EMBEDDERS["minilm"](Options(threads=1))
-
-
-class TestShippedModelAsFolder(LoadedOnce):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        folder = tmp_path_factory.mktemp("model")
-        for path in commonbrain_minilm.FILES:
-            (folder / path.name).symlink_to(path)
-        return folder
-
-    def make(self, model: Path) -> Embedder:
-        # All share what the first one measures.
-        return EMBEDDERS["onnx"](Options(model=str(model), records=model / "records", threads=1))
-
-
-class TestWordVectorsInFolder(LoadedOnce):
-    # The model adds up vectors of words.
-    understands_meaning = False
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        prompts = {"query": "query: ", "document": "passage: "}
-        return save_encoder(tmp_path_factory.mktemp("model"), prompts=prompts)
-
-    def make(self, model: Path) -> Embedder:
-        return OnnxEmbedder(
-            model, records=ModelRecords(), calibrate=lambda _: CALIBRATED, threads=2
-        )
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-class TestRemoteEmbedders(EmbedderContract):
-    # The endpoint of the tests makes its vectors of words.
-    understands_meaning = False
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def server(cls) -> Iterator[ModelServer]:
-        with ModelServer() as server:
-            yield server
-
-    @pytest.fixture
-    def embedder(self, server: ModelServer, family: str) -> Embedder:
-        return server.embedder(family)
-
-
-def test_selectable_embedders_are_those_with_a_contract_test() -> None:
-    assert set(EMBEDDERS) == {"minilm", "onnx", *FAMILIES}
 
 
 class TestWordHashEmbedder(EmbedderContract):

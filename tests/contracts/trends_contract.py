@@ -60,7 +60,7 @@ class TrendsContract:
         assert rows == []
 
     def test_recalls_and_helpful_recalls_are_counted_by_result(self, store: Store) -> None:
-        missed = a_trace(3, verdict=ResultStatus.BELOW_THRESHOLD)
+        missed = a_trace(3, status=ResultStatus.BELOW_THRESHOLD)
         by_ann = a_trace(4, 1, caller=Caller(agent="ann"))
         used, misled = a_trace(1, 1, 2), a_trace(2, 1)
         listed = a_trace(5, 1, query="")

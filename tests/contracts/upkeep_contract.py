@@ -8,9 +8,9 @@ import pytest
 
 from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.interface import DueBy
+from commonbrain.storage.retention_rules import Retention
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, put

@@ -22,8 +22,8 @@ from commonbrain.coordination.briefing import (
     pack_briefing,
     prefix,
 )
-from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BOOT_TOKENS, BriefingLimits
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import BOOT_CAPS, BOOT_SHARES, BOOT_TOKENS, BriefingLimits
 from commonbrain.text.tokens import estimate
 
 WORDS = "Never deploy the ledger on a Friday: nobody is there to mend what breaks, ask Ann first"

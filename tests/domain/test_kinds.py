@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.kinds import (
     ALIASES,
     KINDS,
@@ -12,6 +11,7 @@ from commonbrain.model.kinds import (
     kind_and_label,
     kinds_at_boot,
 )
+from commonbrain.model.limits import BOOT_CAPS
 from commonbrain.testing.builders import a_memory
 
 

@@ -27,8 +27,7 @@ from commonbrain.model.recall_result import (
     to_evidence,
 )
 from commonbrain.model.scope import Trust
-from commonbrain.retrieval.items import to_item
-from commonbrain.retrieval.packing import Packed, pack
+from commonbrain.retrieval.packing import Packed, pack, to_item
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.ingestion.commit import salience
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import SALIENCE_MIN
-from commonbrain.model.memory import salience
 
 KIND = st.sampled_from(Kind)
 COUNT = st.integers(0, 10**9)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.doors.conftest import Command
-from tests.models.server import MODEL, ModelServer
+from tests.model_server import MODEL, ModelServer
 
 pytestmark = pytest.mark.part("models")
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Role
+from commonbrain.runtime.models import PatternExtractor
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 

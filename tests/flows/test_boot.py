@@ -11,9 +11,9 @@ from sqlalchemy import select, text
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
-from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.limits import BOOT_CAPS
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.secrets import made_up

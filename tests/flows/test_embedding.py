@@ -12,7 +12,7 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.flows.asking import FailingEmbedder, bodies, remember_one, stored
-from tests.models.server import FAMILIES, Answer, ModelServer
+from tests.model_server import FAMILIES, Answer, ModelServer
 from tests.tenant_rows import add_tenant
 
 FACT = "The nightly build runs at three."

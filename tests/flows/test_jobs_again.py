@@ -14,7 +14,6 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.service import UPLOAD_RETENTION, JobView
 from commonbrain.jobs.worker import JobEvent
-from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model import ids
 from commonbrain.model.atoms import Atom
 from commonbrain.model.jobs import Job
@@ -25,6 +24,7 @@ from commonbrain.model.limits import (
     RETAINED_AT_ONCE,
 )
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.runtime.models import PatternExtractor
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.moving import moving
 from tests.flows.working import a_worker, store_unembedded

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.llm.rule_based import ExtractiveReflector
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
+from commonbrain.runtime.models import ExtractiveReflector
 from commonbrain.testing.builders import FakeClock
 from commonbrain.text.summaries import Reflection, SourceText
 from tests.flows.reflecting import CHECKOUT, every, reflect, sources, store_events

@@ -126,7 +126,7 @@ def a_trace(number: int, brain: Brain) -> RecallTrace:
         caller=brain.caller,
         asked_at=brain.services.clock.now(),
         query="comet",
-        verdict=ResultStatus.NOTHING_STORED,
+        status=ResultStatus.NOTHING_STORED,
         considered=(),
         packed=(),
         degraded=(),

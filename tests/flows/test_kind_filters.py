@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import ALIASES, KINDS, Kind, parse_kind_filter
 from commonbrain.model.query import KindFilter
-from commonbrain.model.retention_rules import Retention
+from commonbrain.storage.retention_rules import Retention
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 

@@ -7,12 +7,12 @@ from typing import Any
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.worker import Listener, Worker
-from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
+from commonbrain.runtime.models import PatternExtractor
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals.duplicates import DuplicatesReport, draw_curves, evaluate, show_duplicates
+from commonbrain_models.calibration import CalibrationSplit, Label, Pair, read_pairs
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
 from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.calibration import CalibrationSplit, Label, Pair, read_pairs
 from commonbrain.testing.builders import WordHashEmbedder
 
 BETWEEN_MACHINES = 0.03

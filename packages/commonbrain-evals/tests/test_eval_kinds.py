@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import kinds
+from commonbrain_models.calibration import CalibrationSplit
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
-from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.text.kind_model import PREDICTED, ROW, WEIGHTS_FILE
 
 RIGHT_MIN = 0.8

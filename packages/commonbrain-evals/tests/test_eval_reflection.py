@@ -10,8 +10,8 @@ from commonbrain_evals.reflection import (
     read_days,
     show_reflection,
 )
+from commonbrain_models.calibration import CalibrationSplit
 
-from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 

@@ -2,8 +2,7 @@ import pytest
 from commonbrain_evals import secrets
 from commonbrain_evals.labelled import LabelledReport
 from commonbrain_evals.rows import read_rows
-
-from commonbrain.retrieval.calibration import CalibrationSplit
+from commonbrain_models.calibration import CalibrationSplit
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from commonbrain.cli.main import app
 from commonbrain.model.errors import NotFoundError
 from commonbrain.model.memory import Draft
 from commonbrain.runtime.bootstrap import open_brain
-from tests.models.onnx_models import save_encoder
+from tests.onnx_models import save_encoder
 
 WORDS = [f"{one}{other}" for one in "north south east west".split() for other in "abcdefghij"]
 

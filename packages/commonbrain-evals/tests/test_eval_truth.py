@@ -3,8 +3,8 @@
 from collections import Counter
 
 from commonbrain_evals.truth import CHANGES, HOLDS, evaluate, read_cases
+from commonbrain_models.calibration import CalibrationSplit
 
-from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 

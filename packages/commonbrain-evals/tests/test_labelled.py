@@ -5,11 +5,11 @@ import pytest
 from commonbrain_evals import atomizer, contradictions, headlines, preferences, times
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.labelled import LabelledReport, show_labelled
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from test_eval_duplicates import evals
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 
 PRECISION_MIN = 0.85
 

@@ -7,6 +7,7 @@ from commonbrain_evals import cli
 from commonbrain_evals.retrieval.corpora import Corpus
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.workdays import SHIPPED, WORKDAYS
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
@@ -15,7 +16,6 @@ from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import Trust
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 
 NOTE = {
     "at": "2026-03-02T08:00",

@@ -12,9 +12,9 @@ import numpy as np
 from commonbrain_learn.rollout import Actor, is_in_canary, start_canary
 from commonbrain_learn.salience_model import LearnedSalience
 from commonbrain_learn.serving import SALIENCE_LIMITS, Reranker, Runner
+from commonbrain_models.guarded_model import ModelLimits
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.guarded_model import ModelLimits
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark

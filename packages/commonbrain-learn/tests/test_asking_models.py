@@ -7,8 +7,8 @@ from pathlib import Path
 from threading import Event
 
 from commonbrain_learn.serving import ModelPool
+from commonbrain_models.guarded_model import ModelLimits, ScoringFailure
 
-from commonbrain.embeddings.guarded_model import ModelLimits, ScoringFailure
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.model.model_card import ModelCard
 from commonbrain.testing.builders import FakeClock

@@ -156,7 +156,7 @@ def entry(**more: Any) -> RecallLogEntry:  # noqa: ANN401
         "agent": "bo",
         "session": "s1",
         "query": "?",
-        "verdict": "found",
+        "status": "found",
         "ranker": 1,
         "considered": (),
         "packed": (5, 6),

@@ -28,7 +28,7 @@ def an_entry(
         agent="bo",
         session=session,
         query="Where is the kettle?",
-        verdict="found",
+        status="found",
         ranker=None,
         considered=tuple(
             RankedCandidate(

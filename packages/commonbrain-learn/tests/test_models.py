@@ -201,7 +201,7 @@ def a_past_trace(brain: Brain, card_id: int | None, *, session: str, number: int
         caller=Caller(agent="ann", session=session),
         asked_at=at,
         query="?",
-        verdict=ResultStatus.FOUND,
+        status=ResultStatus.FOUND,
         considered=(),
         packed=(5,),
         degraded=(),

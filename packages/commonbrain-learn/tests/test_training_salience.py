@@ -13,10 +13,10 @@ import pytest
 from commonbrain_learn.operations import MODEL, ModelRequest
 from commonbrain_learn.salience_model import LearnedSalience, load_salience
 from commonbrain_learn.usefulness import FEATURES
+from commonbrain_models.guarded_model import ModelLimits
 from ranking_helpers import with_salience
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.guarded_model import ModelLimits
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError

@@ -13,9 +13,9 @@ from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import Profile, load_operations
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
-from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
+from commonbrain.storage.agents import KeyScope
 from tests.doors.conftest import Command
 from tests.guarded import an_access, guarded
 

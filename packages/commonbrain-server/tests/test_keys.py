@@ -14,7 +14,6 @@ from commonbrain_server.tenants import AgentRequest, NewKey, admin_of, tenants_o
 from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 from commonbrain.client import Brain
-from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import (
     AuthenticationError,
     InvalidInputError,
@@ -23,6 +22,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role, Trust
+from commonbrain.storage.agents import KeyScope
 from commonbrain.testing.builders import FakeClock
 
 

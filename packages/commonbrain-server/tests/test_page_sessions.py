@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.model.agents import KeyScope
 from commonbrain.model.errors import AuthenticationError, LimitExceededError, RejectedError
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,
@@ -29,6 +28,7 @@ from commonbrain.model.limits import (
     PAGE_USES_APART_S,
 )
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
+from commonbrain.storage.agents import KeyScope
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.testing.builders import FakeClock
 from commonbrain.web.page_sessions import PageSession

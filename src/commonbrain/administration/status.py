@@ -275,7 +275,7 @@ class Status:
             jobs={str(state): count for state, count in sorted(jobs.items())},
             space=self.services.store.space.name,
             thresholds=self.services.store.space.thresholds,
-            reranker=encoding.name if (encoding := self.services.cross_encoding) else None,
+            reranker=model.name if (model := self.services.reranker) else None,
             traces_dropped=self.services.journal.dropped,
             accesses_dropped=self.services.journal.accesses_dropped,
             heartbeats_dropped=self.services.journal.beats_dropped,
@@ -387,15 +387,15 @@ class Doctor:
         return Finding(check="embedder", is_sound=True, detail=f"{name} answers")
 
     def _reranker(self) -> list[Finding]:
-        """Load the cross-encoder, if one is set, and score a pair."""
-        encoding = self.services.cross_encoding
-        if encoding is None:
+        """Load the reranker, if one is set, and score a pair."""
+        model = self.services.reranker
+        if model is None:
             return []
         try:
-            encoding.model.load()
+            model.check()
         except CommonbrainError as error:
-            return [Finding(check="reranker", is_sound=False, detail=f"{encoding.name}: {error}")]
-        return [Finding(check="reranker", is_sound=True, detail=f"{encoding.name} answers")]
+            return [Finding(check="reranker", is_sound=False, detail=f"{model.name}: {error}")]
+        return [Finding(check="reranker", is_sound=True, detail=f"{model.name} answers")]
 
     def _trained(self) -> list[Finding]:
         """Report a model in service that nothing runs, because its package is not installed."""

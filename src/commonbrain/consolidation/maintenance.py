@@ -34,7 +34,6 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, last_touched
 from commonbrain.model.query import Filter
-from commonbrain.model.retention_rules import Retention, RetentionRule
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
 from commonbrain.model.tasks import OPEN_STATUSES
@@ -43,6 +42,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
+from commonbrain.storage.retention_rules import Retention, RetentionRule
 from commonbrain.text.extra_words import extra_words
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
-from commonbrain.model.briefing_limits import BriefingLimits
 from commonbrain.model.escaping import pluralize
 from commonbrain.model.kinds import Severity
+from commonbrain.model.limits import BriefingLimits
 from commonbrain.model.recall_result import BINDING
 from commonbrain.text.tokens import estimate
 

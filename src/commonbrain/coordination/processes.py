@@ -8,9 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from commonbrain.model.client_variables import FOLDER_VARIABLES, SESSION_VARIABLES
 from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX
-from commonbrain.model.sessions import BRANCH, WORKTREE, Process, is_same_process
+from commonbrain.model.sessions import (
+    BRANCH,
+    FOLDER_VARIABLES,
+    SESSION_VARIABLES,
+    WORKTREE,
+    Process,
+    is_same_process,
+)
 from commonbrain.model.timestamps import to_utc
 from commonbrain.model.values import dataclass
 

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from commonbrain.model.limits import EMBEDDED_WINDOWS_MAX
 from commonbrain.model.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
+    from pydantic import SecretStr
 
     from commonbrain.model.atoms import Atom
     from commonbrain.model.kinds import CausalField
     from commonbrain.model.parameters import Parameters
     from commonbrain.text.summaries import Reflection, SourceText
+
+Window = TypeVar("Window")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of one model; None leaves the choice to the family."""
+
+    threads: int | None = None
+    """Processor cores for embedding, if the model runs in this process."""
+    model: str | None = None
+    """Its name at the endpoint, or its folder or file."""
+    records: Path | None = None
+    """Folder that keeps measurements of local models; None keeps them for this process."""
+    url: str | None = None
+    key: SecretStr | None = None
+    dimensions: int | None = None
+    timeout_s: float = 20.0
+    """Seconds for one request with its reply: an endpoint may first load some gigabytes."""
+    retries: int = 2
+    """Retries after a temporary failure."""
+    tokens_max: int = 1000
+    """Tokens of a text reply; three atoms of four fields of 200 characters take 800."""
+
+
+ENDPOINTS: Final = {
+    "ollama": "http://127.0.0.1:11434",
+    "openai": "https://api.openai.com/v1",
+}
+"""Default URLs of models over HTTP, by family."""
 
 
 class SpaceState(StrEnum):
@@ -100,6 +134,10 @@ class EmbeddingSpace:
         """Return this space with the threshold that settings and a tenant's policy set."""
         similar = parameters.similar_threshold
         return self if similar is None else replace(self, similar_threshold=similar)
+
+
+UNKNOWN_SPACE: Final = EmbeddingSpace.of("", dimensions=0, thresholds=CAUTIOUS)
+"""The space of an embedder that is not installed; no store is made or opened in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +268,27 @@ def count_windows(text: str, embedder: Embedder, *, if_above: int) -> int:
         return 1
     model = unwrapped(embedder)
     return len(model.windows(text)) if isinstance(model, WindowCounter) else 1
+
+
+def embed_passages(
+    texts: Sequence[str],
+    *,
+    cut: Callable[[str], Sequence[Window]],
+    embed: Callable[[Sequence[Window]], Matrix],
+) -> list[Matrix]:
+    """Embed the windows of all texts together, of each text at most `EMBEDDED_WINDOWS_MAX`.
+
+    Returns:
+        One matrix per text in the given order, shape `(windows, dimensions)`.
+
+    """
+    windows = [cut(text)[:EMBEDDED_WINDOWS_MAX] for text in texts]
+    if not windows:
+        return []
+    rows = iter(embed([*chain.from_iterable(windows)]))
+    import numpy as np  # noqa: PLC0415 commands without vectors do not import it
+
+    return [np.stack([*islice(rows, len(cut_text))]) for cut_text in windows]
 
 
 class Extractor(Protocol):

@@ -109,17 +109,14 @@ class ModelLabel:
             ) from error
 
 
-def open_tokenizer(path: Path, *, lowers_text: bool = False) -> Tokenizer:
+def open_tokenizer(path: Path) -> Tokenizer:
     """Read a `tokenizer.json`; it neither pads nor truncates."""
     # Imported here because it takes longer to import than most commands take to run.
-    from tokenizers import Tokenizer, normalizers  # noqa: PLC0415
+    from tokenizers import Tokenizer  # noqa: PLC0415
 
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    if lowers_text:
-        own = [tokenizer.normalizer] if tokenizer.normalizer else []
-        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
     return tokenizer
 
 
@@ -181,9 +178,6 @@ class InputFeed:
             made[name] = np.array([values], kind)
         return made
 
-
-INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-"""The inputs that can be made of tokens."""
 
 _SATURATION_PROBE: Final = bytes.fromhex(
     "08083a580a180a01780a0177120179220d4d61744d756c496e74656765721201702a0f0804080110032a047f7f7f7f"

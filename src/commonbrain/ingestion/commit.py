@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -33,8 +34,6 @@ from commonbrain.model.memory import (
     State,
     ThreadRef,
     confidence,
-    recurring,
-    salience,
 )
 from commonbrain.model.messages import deliveries
 from commonbrain.model.revision import Action
@@ -306,3 +305,55 @@ def _draws(now: datetime, random_source: RandomSource) -> Iterator[int]:
 
 def _random_source_error() -> RuntimeError:
     return RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")
+
+
+_PER_IMPORTANT_WORD: Final = 0.03
+"""From the heuristics of the system whose scales for salience and confidence are used here."""
+_IMPORTANT_WORDS_MAX: Final = 5
+"""Beyond this, further important words do not count."""
+_OPEN_DEADLINE: Final = 0.1
+"""As much as three important words: a commitment with a date."""
+_PER_RECURRENCE: Final = 0.02
+_RECURRENCES_MAX: Final = 10
+"""Daily events are known after ten days: together as much as about six important words."""
+_PER_ENTITY: Final = 0.01
+_ENTITIES_MAX: Final = 5
+"""Names connect memories, but any log line has some, so they count little."""
+
+_IMPORTANT: Final = re.compile(
+    r"\b(?:must|shall|always|never|required?|mandatory|forbidden|prohibited|not allowed|only ever"
+    r"|promised?|committed|agreed|decided|guarantee[ds]?|deadline|overdue|due by|owe[ds]?"
+    r"|important|critical|urgent|blocker|security|breaking)\b",
+    re.IGNORECASE,
+)
+"""Commitments, constraints, and words with which authors mark importance."""
+
+
+def salience(
+    kind: Kind, text: str, *, due: bool = False, recurrences: int = 0, entities: int = 0
+) -> float:
+    """Return the salience of a memory, 0..1; it never decreases with any of these.
+
+    Args:
+        kind: sets the initial value.
+        text: its important words are counted, each position once.
+        due: whether it is an open task with a deadline.
+        recurrences: how often it recurred; 0 for the first time.
+        entities: the number of people, topics and references.
+
+    """
+    words = min(sum(1 for _ in _IMPORTANT.finditer(text)), _IMPORTANT_WORDS_MAX)
+    raised = (
+        _PER_IMPORTANT_WORD * words
+        + _OPEN_DEADLINE * due
+        + _PER_RECURRENCE * min(max(recurrences, 0), _RECURRENCES_MAX)
+        + _PER_ENTITY * min(max(entities, 0), _ENTITIES_MAX)
+    )
+    return round(min(KINDS[kind].salience + raised, 1.0), 4)
+
+
+def recurring(salience: float, *, recurrences: int) -> float:
+    """Raise the salience of a recurring event, 0..1, for the first ten times."""
+    if recurrences > _RECURRENCES_MAX:
+        return salience
+    return round(min(salience + _PER_RECURRENCE, 1.0), 4)

@@ -23,8 +23,7 @@ from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
-from commonbrain.model.limits import ARCHIVE_RETENTION_H
+from commonbrain.model.limits import ARCHIVE_RETENTION_H, LOCAL_IMPORT, ImportLimits
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.job_queue import (
     JobContext,

@@ -119,12 +119,9 @@ def parse_choice(choices: type[_Set], given: str) -> _Set:
     try:
         return choices(given.strip())
     except ValueError:
+        # The class name in words: TaskStatus becomes "task status".
+        noun = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", choices.__name__).lower()
         raise InvalidInputError(
-            f"{given[:40]!r} is not a {_spoken(choices)}.",
+            f"{given[:40]!r} is not a {noun}.",
             hint=f"Choose one of {', '.join(choices)}.",
         ) from None
-
-
-def _spoken(choices: type[StrEnum]) -> str:
-    """Convert a class name to words: TaskStatus becomes "task status"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", choices.__name__).lower()

@@ -1,6 +1,10 @@
 """Limits: how much one call may pass, request, or wait for."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from commonbrain.model.values import dataclass, field
 
 TEXT_BYTES_MAX: Final = 16 * 1024
 """Longest body of any kind, in bytes of UTF-8."""
@@ -450,3 +454,68 @@ REFLECT_SOON: Final = 40
 """New events after which a reflection starts before its daily schedule."""
 CORRECTIONS_MAX: Final = 2000
 """Changes of the last month searched for repeated corrections."""
+BOOT_TOKENS: Final = 2000
+"""Tokens of a briefing, unless a setting says otherwise."""
+BOOT_NOTE_CHARS: Final = 200
+"""Characters of a pinned note in a briefing."""
+BOOT_CAPS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "blockers": 20,
+        "skills": 5,
+        "notes": 10,
+        "action_items": 10,
+        "urgent": 5,
+        "siblings": 10,
+        "patterns": 40,
+        "tasks": 20,
+        "changes": 3,
+    }
+)
+"""Entries shown of each section of a briefing; of rules, as many as its tokens allow."""
+BOOT_SHARES: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "blockers": 0.2,
+        "skills": 0.1,
+        "notes": 0.1,
+        "action_items": 0.1,
+        "handoff": 0.12,
+        "urgent": 0.05,
+        "siblings": 0.05,
+        "patterns": 0.12,
+        "tasks": 0.04,
+        "changes": 0.04,
+    }
+)
+"""Share of the tokens of a briefing that each section gets before what is unused is given away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefingLimits:
+    """How much a briefing shows; caps and shares are those of its sections."""
+
+    tokens: int = BOOT_TOKENS
+    caps: Mapping[str, int] = field(default_factory=lambda: BOOT_CAPS)
+    shares: Mapping[str, float] = field(default_factory=lambda: BOOT_SHARES)
+    handoff_chars: int = HANDOFF_CHARS_MAX
+    note_chars: int = BOOT_NOTE_CHARS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportLimits:
+    """The limits of an upload to a server, whose sender does not own the machine."""
+
+    unpacked_bytes_max: int = SENT_UNPACKED_BYTES_MAX
+    files_max: int = SENT_FILES_MAX
+    packed_ratio_max: int | None = PACKED_RATIO_MAX
+    """Unpacked bytes for each byte of a zip."""
+    pieces_max: int | None = SENT_PIECES_MAX
+    """Pieces to read; None without a limit."""
+
+
+LOCAL_IMPORT: Final = ImportLimits(
+    unpacked_bytes_max=UNPACKED_BYTES_MAX,
+    files_max=STAGED_FILES_MAX,
+    packed_ratio_max=None,
+    pieces_max=None,
+)
+"""The limits of a file that `brain import --background` read on this machine."""

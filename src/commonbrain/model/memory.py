@@ -25,7 +25,6 @@ from commonbrain.model.kinds import (
     MessageDetail,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.reading import UNREAD, Reading
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.values import dataclass, field, fields, replace
 
@@ -152,6 +151,41 @@ class Draft:
     """Votes for it in an imported source, less those against it."""
     sharing: Sharing = Sharing.NONE
     """What the team sees of a direct message; of a derived part, whether its sender shares it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What recall asks of a text, read once when it is written, by `text.reading.read_text`."""
+
+    words: str = ""
+    """The members of `stems`, sorted and joined by blanks; most recalls need few of them."""
+    subject_words: str = ""
+    """The members of `subject`, likewise."""
+    question_share: float = 0.0
+    """Share of the sentences that are questions, 0..1."""
+    names_time: bool = False
+    """Whether a word of the body may name a time."""
+    times: tuple[tuple[int, int], ...] = ()
+    """The periods that the text names: first millisecond, and the one after the last."""
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of the words of text and keywords, and its code as it is written."""
+        return frozenset(self.words.split())
+
+    @property
+    def subject(self) -> frozenset[str]:
+        """The words that say what the first clause is about; empty if it does not say."""
+        return frozenset(self.subject_words.split())
+
+    def is_of_another_thing(self, other: "Reading") -> bool:
+        """Return whether each first subject has a word that the other text does not have."""
+        ours, theirs = self.subject, other.subject
+        return not (ours <= other.stems or theirs <= self.stems)
+
+
+UNREAD: Final = Reading()
+"""The reading of a memory that does not come from a store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,7 +399,7 @@ def with_texts(draft: Draft, change: TextTransform) -> Draft:
         body=change("body", draft.body),
         columns=_mapped(draft.columns, change),
         thread=_thread(draft.thread, change),
-        detail=_detail(draft.detail, change),
+        detail=draft.detail and replace(draft.detail, **_mapped(_free(draft.detail), change)),
         attachment=changed_attachment(draft.attachment, change),
         **{name: _changed(name, getattr(draft, name), change=change) for name in _PLAIN},
     )
@@ -401,12 +435,6 @@ def _thread(thread: ThreadRef | None, change: TextTransform) -> ThreadRef | None
     return ThreadRef(
         key=change("thread key", thread.key), subject=change("thread subject", thread.subject)
     )
-
-
-def _detail(detail: Any, change: TextTransform) -> Any:  # noqa: ANN401 one of eight, of any columns
-    if detail is None:
-        return None
-    return replace(detail, **_mapped(_free(detail), change))
 
 
 def _free(detail: Any) -> dict[str, object]:  # noqa: ANN401 one of eight, of any columns
@@ -545,55 +573,3 @@ def effective_strength(
         return left
     is_asleep = left < parameters.dormant_below or is_archived(memory, now, parameters=parameters)
     return 0.0 if is_asleep else left
-
-
-_PER_IMPORTANT_WORD: Final = 0.03
-"""From the heuristics of the system whose scales for salience and confidence are used here."""
-_IMPORTANT_WORDS_MAX: Final = 5
-"""Beyond this, further important words do not count."""
-_OPEN_DEADLINE: Final = 0.1
-"""As much as three important words: a commitment with a date."""
-_PER_RECURRENCE: Final = 0.02
-_RECURRENCES_MAX: Final = 10
-"""Daily events are known after ten days: together as much as about six important words."""
-_PER_ENTITY: Final = 0.01
-_ENTITIES_MAX: Final = 5
-"""Names connect memories, but any log line has some, so they count little."""
-
-_IMPORTANT: Final = re.compile(
-    r"\b(?:must|shall|always|never|required?|mandatory|forbidden|prohibited|not allowed|only ever"
-    r"|promised?|committed|agreed|decided|guarantee[ds]?|deadline|overdue|due by|owe[ds]?"
-    r"|important|critical|urgent|blocker|security|breaking)\b",
-    re.IGNORECASE,
-)
-"""Commitments, constraints, and words with which authors mark importance."""
-
-
-def salience(
-    kind: Kind, text: str, *, due: bool = False, recurrences: int = 0, entities: int = 0
-) -> float:
-    """Return the salience of a memory, 0..1; it never decreases with any of these.
-
-    Args:
-        kind: sets the initial value.
-        text: its important words are counted, each position once.
-        due: whether it is an open task with a deadline.
-        recurrences: how often it recurred; 0 for the first time.
-        entities: the number of people, topics and references.
-
-    """
-    words = min(sum(1 for _ in _IMPORTANT.finditer(text)), _IMPORTANT_WORDS_MAX)
-    raised = (
-        _PER_IMPORTANT_WORD * words
-        + _OPEN_DEADLINE * due
-        + _PER_RECURRENCE * min(max(recurrences, 0), _RECURRENCES_MAX)
-        + _PER_ENTITY * min(max(entities, 0), _ENTITIES_MAX)
-    )
-    return round(min(KINDS[kind].salience + raised, 1.0), 4)
-
-
-def recurring(salience: float, *, recurrences: int) -> float:
-    """Raise the salience of a recurring event, 0..1, for the first ten times."""
-    if recurrences > _RECURRENCES_MAX:
-        return salience
-    return round(min(salience + _PER_RECURRENCE, 1.0), 4)

@@ -141,7 +141,7 @@ class RecallLogEntry:
     session: str | None
     query: str
     """Empty after an erase."""
-    verdict: str
+    status: str
     ranker: int | None
     """The model that ordered its candidates; None for fixed weights."""
     considered: tuple[RankedCandidate, ...]
@@ -316,7 +316,7 @@ class RecallTrace:
     caller: Caller
     asked_at: datetime
     query: str
-    verdict: ResultStatus
+    status: ResultStatus
     considered: tuple[Candidate, ...]
     packed: tuple[int, ...]
     degraded: tuple[str, ...]

@@ -13,6 +13,16 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.values import dataclass, field
 
+FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+"""Variables by which clients pass their folder to hooks, wherever those run."""
+SESSION_VARIABLES: Final = {"claude-code": "CLAUDE_CODE_SESSION_ID"}
+"""Variables by which clients pass their session to what they start.
+
+Only a client's own variable counts, because another client started from its shell inherits it.
+"""
+PASSED_VARIABLES: Final = frozenset({*FOLDER_VARIABLES, *SESSION_VARIABLES.values()})
+"""Variables that describe the client, for a process that works on behalf of another."""
+
 
 class Ending(StrEnum):
     """The evidence that a session has ended."""

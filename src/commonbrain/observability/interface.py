@@ -36,7 +36,7 @@ class RecallMetrics:
 
     tenant: str
     stages_ms: Mapping[str, float]
-    verdict: str
+    status: str
     is_meaning_asked: bool
     """Whether the query was to be embedded; False without a query."""
     is_meaning_found: bool

@@ -70,7 +70,13 @@ def arrange(table: Table) -> None:
     dated = {id_: (at,) for id_, at in table.mentioned.items()} | dict(table.times)
     memories = at_each_time(table.memories, dated)
     if plan.has_pages:
-        memories = [one for one in memories if _is_in_page(one, plan.after, oldest=table.oldest)]
+        after, oldest = plan.after, table.oldest
+        memories = [
+            memory
+            for memory in memories
+            if (after is None or place_of(memory) < after)
+            and (oldest is None or place_of(memory) >= oldest)
+        ]
     rows = [place[one.id] for one in memories]
     table.memories, table.rows = memories, [one.id for one in memories]
     table.columns = {name: column[rows] for name, column in table.columns.items()}
@@ -111,12 +117,6 @@ def share_days(newest_first: Sequence[Candidate], *, count: int) -> list[Candida
 def _importance(candidate: Candidate) -> float:
     memory = candidate.memory
     return memory.salience + _OCCURRENCE_BONUS * KINDS[memory.kind].is_occurrence
-
-
-def _is_in_page(memory: Memory, after: Place | None, *, oldest: Place | None) -> bool:
-    """Return whether a memory is older than `after`, and down to `oldest`."""
-    place = place_of(memory)
-    return (after is None or place < after) and (oldest is None or place >= oldest)
 
 
 def fit_page(

@@ -5,7 +5,7 @@ Only names are compared, so that neither an embedder nor a model is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +13,10 @@ from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model.kinds import KINDS, kinds_where
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
-from commonbrain.retrieval.packing import Packed, pack
-from commonbrain.retrieval.proactive import shown_to
+from commonbrain.retrieval.packing import pack
+from commonbrain.retrieval.proactive import is_news, record_shown, shown_to
 from commonbrain.retrieval.value_history import ChangeReader
-from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.code_names import EditedCode, naming_of
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class RecallForEdit:
             reviews = open_reviews(tx, list(named), as_of=now)
             shown = shown_to(tx, self.caller, unwritten=unwritten)
             fresh = {
-                id_: one
-                for id_, one in named.items()
-                if id_ not in shown or (id_ in reviews and not shown[id_])
+                id_: candidate
+                for id_, candidate in named.items()
+                if is_news(id_, shown=shown, reviews=reviews)
             }
             memories = [one.memory for one in fresh.values()]
             reader = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
@@ -71,7 +71,7 @@ class RecallForEdit:
         packed = pack(ranked, Budget(max_items=_ITEMS_MAX, max_tokens=max_tokens))
         if not packed.items:
             return None
-        self._record(packed, reviews=reviews.keys())
+        record_shown(self.services, self.caller, ids=packed.ids, reviews=reviews, at=now)
         return RecallResult(
             items=packed.items,
             tokens=packed.tokens,
@@ -95,20 +95,3 @@ class RecallForEdit:
             if is_allowed(memory, self.caller, criteria=scope.filter, now=scope.now)
             and (naming := naming_of(code, f"{memory.text}\n{memory.keywords}")) is not None
         }
-
-    def _record(self, packed: Packed, *, reviews: Iterable[int]) -> None:
-        """Count an access, and remember what the session was shown."""
-        in_review = set(reviews)
-        shown = (
-            ShownMemories(
-                agent=self.caller.agent,
-                session=self.caller.session,
-                memories={id_: id_ in in_review for id_ in packed.ids},
-            )
-            if self.caller.session is not None
-            else None
-        )
-        now = self.services.clock.now()
-        self.services.journal.touch(
-            MemoryAccess(tenant=self.caller.tenant, ids=packed.ids, at=now, shown=shown)
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,19 +23,19 @@ from commonbrain.model.memory import (
     strength,
 )
 from commonbrain.model.parameters import Parameters
-from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
+from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter, is_allowed
 from commonbrain.model.revision import DEPRECATED, Action, shown_detail
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.conflicts import find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
-from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.skills import skill_named
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors
 from commonbrain.storage.interface import MemoryAccess, QueryScope
+from commonbrain.text.names import basis_of_names, name_terms, shared_names
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -53,7 +54,9 @@ def banner(memory: Memory, head: Memory, *, now: datetime) -> str | None:
     `head` is the newest memory of its chain of revisions.
     """
     if memory.state is State.SUPERSEDED:
-        return f"{_superseded(memory)} {_successor(head)}"
+        is_binding = KINDS[memory.kind].is_binding
+        superseded = f"{DEPRECATED}, superseded:" if is_binding else "Superseded:"
+        return f"{superseded} {_successor(head)}"
     if memory.state is State.FORGOTTEN and memory.headline == ERASED:
         return "Erased: its text was removed from the store."
     if memory.state in _BANNERS:
@@ -61,10 +64,6 @@ def banner(memory: Memory, head: Memory, *, now: datetime) -> str | None:
     if memory.expires_at is not None and memory.expires_at <= now:
         return f"Expired at {show_instant(memory.expires_at)}: it is no longer recalled."
     return None
-
-
-def _superseded(memory: Memory) -> str:
-    return f"{DEPRECATED}, superseded:" if KINDS[memory.kind].is_binding else "Superseded:"
 
 
 def _successor(head: Memory) -> str:
@@ -79,6 +78,13 @@ LINKS_MAX: Final = 50
 """Links shown of one memory, strongest first."""
 RELATED_MAX: Final = 10
 """Memories shown that name the same thing, surest first."""
+_HITS_MAX: Final = 30
+"""Memories compared; one search finds them."""
+_TERMS_MAX: Final = 16
+_COMMON_FROM: Final = 20
+"""A name in this many of them says little."""
+_COMMON_SHARE: Final = 0.5
+"""What remains of the confidence of a common name."""
 
 
 class View(StrEnum):
@@ -159,8 +165,8 @@ class AccessStatus:
 
 def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[ChangeEvent, ...]:
     """List the changes of all revisions that the caller may see, oldest first."""
-    chain = [one for one in _chain(tx, memory) if is_visible(caller, one)]
-    changes = tx.changes.of([one.id for one in chain])
+    chain = [*predecessors(tx, memory), memory, *successors(tx, memory)]
+    changes = tx.changes.of([one.id for one in chain if is_visible(caller, one)])
     return tuple(
         ChangeEvent(
             id=ids.show(ids.MEMORY, change.memory_id),
@@ -199,17 +205,44 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[LinkView,
 def related(
     tx: Transaction, caller: Caller, *, memory: Memory, now: datetime, trust_min: float
 ) -> tuple[RelatedView, ...]:
-    """List the current memories of its project that name the same thing, surest first."""
+    """List the current memories of its project that name the same thing, surest first.
+
+    A link per pair would have to be written, bounded and undone with every memory, and would show a
+    reader what others may not see. One search finds them instead.
+    """
     criteria = Filter(project=memory.project, trust_min=trust_min)
+    terms = name_terms(memory.text)[:_TERMS_MAX]
+    if not terms:
+        return ()
     scope = QueryScope(caller=caller, filter=criteria, now=now)
-    return tuple(
-        RelatedView(
-            id=ids.show(ids.MEMORY, one.memory.id),
-            headline=one.memory.headline,
-            basis=one.basis,
-            confidence=round(one.confidence, 2),
+    hits = tx.index.lexical(terms, scope, limit=_HITS_MAX + 1)
+    shared = [
+        (other, shared_names(memory.text, other.text))
+        for id_, other in tx.memories.get([hit.id for hit in hits]).items()
+        if id_ != memory.id and is_allowed(other, caller, criteria=criteria, now=now)
+    ]
+    uses = Counter(name.key for _, names in shared for name in names)
+    views: list[RelatedView] = []
+    for other, names in sorted(shared, key=lambda pair: -pair[0].id):
+        confidence = max(
+            (
+                name.confidence * (_COMMON_SHARE if uses[name.key] >= _COMMON_FROM else 1.0)
+                for name in names
+            ),
+            default=0.0,
         )
-        for one in related_by_name(tx, scope, memories=[memory], limit=RELATED_MAX)
+        if confidence > 0:
+            views.append(
+                RelatedView(
+                    id=ids.show(ids.MEMORY, other.id),
+                    headline=other.headline,
+                    basis=basis_of_names(names),
+                    confidence=confidence,
+                )
+            )
+    views.sort(key=lambda view: -view.confidence)
+    return tuple(
+        replace(view, confidence=round(view.confidence, 2)) for view in views[:RELATED_MAX]
     )
 
 
@@ -239,11 +272,6 @@ def access_status(
         access_count=memory.access_count,
         last_access_at=memory.last_access_at,
     )
-
-
-def _chain(tx: Transaction, memory: Memory) -> Sequence[Memory]:
-    """List all revisions of a chain, oldest first."""
-    return [*reversed(list(predecessors(tx, memory))), memory, *successors(tx, memory)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

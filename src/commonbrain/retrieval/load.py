@@ -57,7 +57,9 @@ TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
 def load(tx: Transaction, table: Table) -> None:
     """Read the candidates and what belongs to them, and add the best that their links lead to."""
     plan = table.plan
-    seeds = _seeds(table)
+    fused = dict(zip(table.rows, table.columns["fused"].tolist(), strict=True))
+    best = sorted(fused, key=fused.__getitem__, reverse=True)[:SEEDS_MAX]
+    seeds = {id_: fused[id_] for id_ in best}
     table.links = _links(tx, table, seeds=seeds)
     pull = _pull(table, seeds=seeds)
     ends = sorted(pull.keys() - set(table.rows), key=lambda id_: (-pull[id_], -id_))[:_REACHED_MAX]
@@ -101,13 +103,6 @@ def load(tx: Transaction, table: Table) -> None:
 def recency(memory: Memory, now: datetime) -> float:
     """Return the recency of a memory, 0..1, halved for each week since it occurred."""
     return 2.0 ** -max((now - memory.occurred_at) / RECENCY_HALF_LIFE, 0.0)
-
-
-def _seeds(table: Table) -> Mapping[int, float]:
-    """Return the best candidates with their scores, whose links are followed."""
-    fused = dict(zip(table.rows, table.columns["fused"].tolist(), strict=True))
-    best = sorted(fused, key=fused.__getitem__, reverse=True)[:SEEDS_MAX]
-    return {id_: fused[id_] for id_ in best}
 
 
 def _links(tx: Transaction, table: Table, *, seeds: Mapping[int, float]) -> list[Link]:

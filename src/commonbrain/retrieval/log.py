@@ -194,7 +194,7 @@ class ListRecalls:
             agent=entry.agent,
             session=entry.session,
             query=entry.query,
-            verdict=entry.verdict,
+            verdict=entry.status,
             ranker=None if entry.ranker is None else ids.show(ids.MODEL, entry.ranker),
             considered=len(visible),
             packed=sum(one.shown is not None for one in candidates),

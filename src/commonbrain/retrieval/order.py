@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import KINDS, SUMMARY, Kind
+from commonbrain.model.kinds import KINDS, SUMMARY, Kind, MessageDetail
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import (
     Conflict,
@@ -29,7 +29,7 @@ from commonbrain.model.links import (
 )
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Candidate, Filter, is_allowed
-from commonbrain.model.recall_result import EARLIER, NEWER, Order
+from commonbrain.model.recall_result import EARLIER, NEWER, Order, SourceTurn
 from commonbrain.model.revision import DEPRECATED
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate
@@ -38,9 +38,11 @@ from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
 from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
 from commonbrain.retrieval.retrieve import SKILL
 from commonbrain.retrieval.score import has_answer
-from commonbrain.retrieval.source_turns import source_turn
 from commonbrain.text.normalisation import is_same_text
+from commonbrain.text.repetition import adds_nothing, content_stems
+from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.time_expressions.mentions import notes_in
+from commonbrain.text.tokens import estimate
 from commonbrain.text.words import stem
 
 if TYPE_CHECKING:
@@ -58,19 +60,19 @@ def order(table: Table) -> None:
     visible = filter_visible(table, table.ranked)
     table.passed = frozenset(one.memory.id for one in visible)
     if plan.query:
-        visible = _by_matter(table, _without_summaries(table, visible))
+        visible = _order_by_matter(table, _drop_summaries(table, visible))
         if plan.budget.order is Order.TIMELINE and table.times:
-            visible = filter_visible(table, _at_each_time(table, visible))
+            visible = filter_visible(table, _repeat_for_times(table, visible))
     table.ranked = visible
     table.is_answered = has_answer(table)
-    table.conflicts = _conflicts(table)
+    table.conflicts = _list_conflicts(table)
     table.considered = with_marks(table.considered, table.ranked)
 
 
 def describe(table: Table) -> None:
     """Add context, notes, history and source to the candidates that may become items."""
     near = 2 * table.plan.budget.max_items
-    table.ranked = [*_described(table, table.ranked[:near]), *table.ranked[near:]]
+    table.ranked = [*_describe_each(table, table.ranked[:near]), *table.ranked[near:]]
 
 
 def filter_visible(table: Table, ranked: Iterable[Candidate]) -> list[Candidate]:
@@ -106,7 +108,7 @@ def with_marks(
     return [replace(one, features=marked.get(one.memory.id, one.features)) for one in considered]
 
 
-def _without_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]:
+def _drop_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Leave out the episodes of reflections whose sources are candidates too.
 
     An episode says a third of what its sources say, so it only takes their place. It stays for a
@@ -127,7 +129,7 @@ def _without_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]
     ]
 
 
-def _at_each_time(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
+def _repeat_for_times(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
     """Repeat each candidate of a timeline for all of its times, latest first."""
     return [
         replace(one, memory=at)
@@ -136,7 +138,7 @@ def _at_each_time(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
-def _by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
+def _order_by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Order candidates by matter, each at the place of its best; each rank keeps its score.
 
     Skills come first. A changed memory gets the feature `EARLIER` and a note that names what
@@ -145,13 +147,13 @@ def _by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     skills = [one for one in ranked if one.features.get(SKILL)]
     others = [one for one in ranked if not one.features.get(SKILL)] if skills else ranked
     if table.changes:
-        others = _with_claims(table, others)
+        others = _place_changed(table, others)
     if table.similarity is not None and len(others) > 1:
-        others = _together(table, others)
+        others = _join_matters(table, others)
     return [*skills, *others]
 
 
-def _with_claims(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
+def _place_changed(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
     """Put each changed memory after what changed it, and mark it."""
     plan = table.plan
     changes = table.changes
@@ -170,11 +172,11 @@ def _with_claims(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
                 elif is_allowed(newer, plan.caller, criteria=plan.filter, now=plan.now):
                     brought = Candidate(memory=newer, features={LINKED: 1.0}, score=one.score)
                     ordered[newer.id] = brought
-        ordered[one.memory.id] = _marked(one, change)
-    return _rescored(ordered.values(), ranked)
+        ordered[one.memory.id] = _mark_earlier(one, change)
+    return _assign_scores(ordered.values(), ranked)
 
 
-def _marked(older: Candidate, change: ValueChange) -> Candidate:
+def _mark_earlier(older: Candidate, change: ValueChange) -> Candidate:
     shown_id, day = ids.show(ids.MEMORY, change.newer.id), show_day(change.newer.occurred_at)
     note = f"{EARLIER}, changed by {shown_id} on {day}"
     features = {**older.features, EARLIER: 1.0}
@@ -195,7 +197,7 @@ _TIE_MAX: Final = 0.1
 """How much further from the question it may be, as a cosine: a near tie."""
 
 
-def _together(table: Table, ranked: list[Candidate]) -> list[Candidate]:
+def _join_matters(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Put memories on one matter next to each other; the older names the newer.
 
     Nothing is said of pairs of which a user said that both hold.
@@ -204,7 +206,7 @@ def _together(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     newer_of: dict[int, int] = {}
     before_of: dict[int, int] = {}
     orders = plan.is_about_now and plan.overrides.is_enabled(NEWER_FIRST)
-    for older, near in _near(table, ranked).items():
+    for older, near in _find_near(table, ranked).items():
         memory = table.known[older]
         trusted = [(c, id_) for c, id_, one in near if one.trust.weight > memory.trust.weight]
         newer = [
@@ -222,10 +224,10 @@ def _together(table: Table, ranked: list[Candidate]) -> list[Candidate]:
                 before_of[older] = id_
     if not (newer_of or before_of):
         return ranked
-    return _rescored(_grouped(ranked, newer_of=newer_of, before_of=before_of), ranked)
+    return _assign_scores(_group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
 
 
-def _near(
+def _find_near(
     table: Table, ranked: Sequence[Candidate]
 ) -> Mapping[int, Sequence[tuple[float, int, Memory]]]:
     """Map memories that may change to those on the same matter, each with their cosine.
@@ -260,14 +262,12 @@ def _near(
             and EARLIER not in other.features
             and frozenset({older.id, newer.id}) not in settled
             and abs(table.cosines[older.id] - table.cosines[newer.id]) <= _GAP_MAX
-            and not _is_same(older, newer)
+            and not (
+                older.semantic_hash == newer.semantic_hash and is_same_text(older.text, newer.text)
+            )
         ):
             near[older.id].append((float(cosines[at[row], at[column]]), newer.id, newer))
     return near
-
-
-def _is_same(one: Memory, other: Memory) -> bool:
-    return one.semantic_hash == other.semantic_hash and is_same_text(one.text, other.text)
 
 
 def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> bool:
@@ -280,7 +280,7 @@ def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> b
     return {stem(word) for word in asked} & older.reading.stems <= newer.reading.stems
 
 
-def _grouped(
+def _group_matters(
     ranked: Sequence[Candidate], *, newer_of: Mapping[int, int], before_of: Mapping[int, int]
 ) -> Iterable[Candidate]:
     """Yield each candidate, and after it the newer and older ones of the same matter.
@@ -313,7 +313,7 @@ def _grouped(
     return placed.values()
 
 
-def _rescored(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
+def _assign_scores(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
     """Give each rank the score that it had."""
     places = list(ordered)
     scores = sorted((one.score for one in ranked), reverse=True)
@@ -324,7 +324,7 @@ def _rescored(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list
     ]
 
 
-def _conflicts(table: Table) -> list[Conflict]:
+def _list_conflicts(table: Table) -> list[Conflict]:
     """List the conflicts of which the caller may see both sides.
 
     They come from links, and from memories that repeat what a superseded source said.
@@ -350,19 +350,19 @@ _CONTEXT_CHARS_MAX: Final = 60
 """Characters shown of a thread's subject, which every item of the thread repeats."""
 
 
-def _described(table: Table, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
+def _describe_each(table: Table, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield the candidates that may become items with context, notes, history and source."""
     plan = table.plan
-    episodes = dict(_episodes(table))
+    episodes = dict(_list_episodes(table))
     for one in ranked:
         memory = one.memory
-        notes = tuple(_notes(one, table))
-        context, context_id = _context(memory, table, episode=episodes.get(memory.id))
+        notes = tuple(_list_notes(one, table))
+        context, context_id = _find_context(memory, table, episode=episodes.get(memory.id))
         earlier = source = None
         if not one.features.get(EARLIER):
             earlier = table.histories.get(memory.id)
             if sources := table.sources.get(memory.id):
-                source = source_turn(memory, sources, terms=plan.terms)
+                source = _describe_source(memory, sources, terms=plan.terms)
         # Most candidates have none; they are not copied.
         if notes or context is not None or earlier is not None or source is not None:
             yield replace(
@@ -377,7 +377,52 @@ def _described(table: Table, ranked: Sequence[Candidate]) -> Iterator[Candidate]
             yield one
 
 
-def _notes(candidate: Candidate, table: Table) -> Iterator[str]:
+_QUOTED: Final = frozenset({Kind.MESSAGE, Kind.EVENT})
+"""Sources whose sentences are quoted; others are only named."""
+_WITHOUT_QUOTE: Final = frozenset({Kind.MESSAGE, Kind.EVENT, Kind.EPISODE, Kind.ATOM})
+"""A turn has its own text; an episode sums up many, and an atom repeats its source."""
+_RECIPIENTS_MAX: Final = 3
+_QUOTE_TOKENS_MAX: Final = 60
+"""About two sentences; the item itself says what was asked for."""
+
+
+def _describe_source(
+    memory: Memory, sources: Sequence[Memory], *, terms: Sequence[str]
+) -> SourceTurn:
+    """Describe the best of some sources, with its sentences if they add to the memory.
+
+    A fact is shorter than what was said, and an agent that needs the rest should not ask again.
+    """
+    known = content_stems(memory.text)
+    best = max(
+        sources,
+        key=lambda one: (one.kind is Kind.MESSAGE, len(known & content_stems(one.text))),
+    )
+    text = ""
+    if best.kind in _QUOTED and memory.kind not in _WITHOUT_QUOTE:
+        # A longer text is cut to the sentences that say most of what is sought.
+        sample = best.body[:1000]
+        chars = _QUOTE_TOKENS_MAX * len(sample) // max(1, estimate(sample))
+        sought = Sought([*sorted(known), *terms])
+        is_short = len(best.body) <= chars
+        text = inert_line(best.body if is_short else excerpt(best.body, sought, chars=chars))
+    is_new = bool(text) and not adds_nothing(text, known=memory.text)
+    detail = best.detail if isinstance(best.detail, MessageDetail) else MessageDetail()
+    thread = detail.thread_id
+    names, others = detail.recipients[:_RECIPIENTS_MAX], len(detail.recipients) - _RECIPIENTS_MAX
+    return SourceTurn(
+        id=ids.show(ids.MEMORY, best.id),
+        kind=best.kind,
+        by=best.speaker or best.agent,
+        to=", ".join(names) + (f" and {others} more" if others > 0 else "") or None,
+        thread=ids.show(ids.THREAD, thread) if thread is not None else None,
+        date=show_day(best.occurred_at),
+        has_others=len(sources) > 1 or None,
+        text=text if is_new else None,
+    )
+
+
+def _list_notes(candidate: Candidate, table: Table) -> Iterator[str]:
     plan = table.plan
     memory = candidate.memory
     yield from candidate.notes
@@ -398,7 +443,7 @@ def _notes(candidate: Candidate, table: Table) -> Iterator[str]:
         yield f"noted by {one.agent} ({one.trust}): {_truncate(one.text, _NOTE_CHARS_MAX)}"
 
 
-def _context(
+def _find_context(
     memory: Memory, table: Table, *, episode: Memory | None
 ) -> tuple[str, int] | tuple[None, None]:
     """Return the subject of the thread, the section or the episode of a memory, and its source."""
@@ -414,7 +459,7 @@ def _context(
     return _truncate(text, _CONTEXT_CHARS_MAX), of
 
 
-def _episodes(table: Table) -> Iterator[tuple[int, Memory]]:
+def _list_episodes(table: Table) -> Iterator[tuple[int, Memory]]:
     plan = table.plan
     criteria = Filter(trust_min=plan.filter.trust_min, project=plan.filter.project)
     for link in table.links:

@@ -1,4 +1,4 @@
-"""Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
+"""The last stage of a recall: fit the best evidence into a budget of items and tokens."""
 
 from collections.abc import Container, Sequence
 from collections.abc import Set as AbstractSet
@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from commonbrain.model import ids, limits
-from commonbrain.model.kinds import KINDS
+from commonbrain.model.kinds import KINDS, CausalField
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
-from commonbrain.model.memory import full_text
-from commonbrain.model.query import Budget, Candidate
+from commonbrain.model.memory import doubted, full_text
+from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.recall_result import (
     EARLIER,
     ENVELOPE_TOKENS,
@@ -23,15 +23,73 @@ from commonbrain.model.recall_result import (
     shown_fields,
 )
 from commonbrain.model.scope import Trust
+from commonbrain.model.skills import skill_of
 from commonbrain.model.values import dataclass, field, replace
-from commonbrain.retrieval.items import is_matching_skill, to_item
 from commonbrain.retrieval.order import LINKED
-from commonbrain.retrieval.retrieve import GUIDANCE
+from commonbrain.retrieval.retrieve import GUIDANCE, RETRIEVERS, SKILL
+from commonbrain.retrieval.score import FEATURES
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import SAMPLE_CHARS, estimate
 
+_REASON_AT: Final = 0.5
+"""A feature from this value on is named as a reason, 0..1."""
+_CONTEXT_GAIN_MIN: Final = 0.1
+"""How much better its passage must match than the message itself to be named as a reason."""
+_REASONS: Final = {
+    name: one.reason for name, one in {**RETRIEVERS, **FEATURES}.items() if one.reason is not None
+}
+_FIELD_REASONS: Final = tuple(f"{FIELD}{field}" for field in CausalField)
+
+
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
+
+
+def is_matching_skill(candidate: Candidate) -> bool:
+    """Return whether it is a skill that the query names."""
+    return bool(candidate.features.get(SKILL))
+
+
+def to_item(candidate: Candidate) -> Item:
+    """Convert a candidate to a complete item, with the reasons for its rank."""
+    memory = candidate.memory
+    return Item(
+        id=ids.show(ids.MEMORY, memory.id),
+        kind=memory.kind,
+        headline=memory.headline,
+        body=memory.body,
+        score=round(min(candidate.score, 1.0), 4),
+        why=tuple(_reasons(candidate)),
+        label=memory.label,
+        project=memory.project,
+        scope=memory.scope,
+        agent=memory.speaker or memory.agent,
+        trust=memory.trust,
+        confidence=doubted(memory.confidence, candidate.features),
+        source_ref=memory.source_ref,
+        occurred_at=memory.occurred_at,
+        recorded_at=memory.recorded_at,
+        superseded_count=memory.superseded_count,
+        salience=memory.salience,
+        rating=memory.rating,
+        tags=memory.tags,
+        context=candidate.context,
+        notes=candidate.notes,
+    )
+
+
+def _reasons(candidate: Candidate) -> list[str]:
+    features = candidate.features
+    skill = skill_of(candidate.memory) if is_matching_skill(candidate) else None
+    own, context = features.get("self_score", 0.0), features.get("context_score", 0.0)
+    is_by_passage = own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context
+    return [
+        *([f"skill:{skill.name}"] if skill else ()),
+        *(name for name in _FIELD_REASONS if name in features),
+        *[one for name, one in _REASONS.items() if features.get(name, 0.0) >= _REASON_AT],
+        *(["passage"] if is_by_passage else ()),
+        *(["linked"] if features.get("linked") else ()),
+    ]
 
 
 def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
@@ -92,7 +150,8 @@ def without_weak(
     for one in ranked:
         own, at = sought.stems_in(one.memory.text), one.memory.occurred_at
         is_newer = any(since < at and own & topic for since, topic in older)
-        if one.score >= _WEAK_BELOW * best.score or own - words or _belongs(one):
+        belongs = any(one.features.get(name, 0.0) >= least for name, least in _BELONGS.items())
+        if one.score >= _WEAK_BELOW * best.score or own - words or belongs:
             strong.add(one.memory.id)
             older.append((at, own))
             if is_trusted(one):
@@ -124,13 +183,11 @@ def _named_with(
     return named
 
 
-def _belongs(candidate: Candidate) -> bool:
-    """Return whether it is there for another reason than its words."""
-    return any(candidate.features.get(name, 0.0) >= least for name, least in _BELONGS.items())
-
-
 _BELONGS: Final = {"skill": 1.0, LINKED: 0.01, "date": 1.0, GUIDANCE: 0.25}
-"""Least values of features that are a reason to show an item; guidance below is off the topic."""
+"""Least values of features that are a reason to show an item, whatever its words.
+
+Guidance below is off the topic.
+"""
 
 
 # Shares of the remaining budget, chosen on three public data sets: smaller ones show more memories
@@ -189,8 +246,10 @@ def pack(
     chosen = select(ranked, budget.max_items)
     if budget.is_default and budget.order is Order.RELEVANCE and terms and not is_unsure:
         chosen = without_weak(chosen, terms, conflicts=conflicts)
-    # The text around the items is paid for in advance.
-    around = _frame_tokens(budget, omitted=len(ranked), is_unsure=is_unsure)
+    # The text around the items is paid for in advance: as text or as JSON, whichever is more.
+    lines = frame_lines(omitted=len(ranked), tokens=budget.max_tokens, is_unsure=is_unsure)
+    in_json = ENVELOPE_TOKENS + (estimate(UNSURE) + 1 if is_unsure else 0)
+    around = max(sum(map(estimate, lines)) + len(lines), in_json)
     filling = _fill(
         [_Text(one, to_item(one)) for one in chosen],
         tokens=budget.max_tokens - around,
@@ -214,13 +273,6 @@ def pack(
         omitted=Omitted(count=len(left_out), ids=omitted_ids),
         conflicts=tuple(filling.shown_conflicts),
     )
-
-
-def _frame_tokens(budget: Budget, *, omitted: int, is_unsure: bool) -> int:
-    """Count what stands around the items, as text or as JSON, whichever is more."""
-    lines = frame_lines(omitted=omitted, tokens=budget.max_tokens, is_unsure=is_unsure)
-    in_json = ENVELOPE_TOKENS + (estimate(UNSURE) + 1 if is_unsure else 0)
-    return max(sum(map(estimate, lines)) + len(lines), in_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,19 +324,17 @@ class _Text:
             return None
         sample = text[:SAMPLE_CHARS]
         chars = tokens * len(sample) // max(1, estimate(sample))
+        headline = self.whole.headline or ""
+        # A headline that is the beginning of the text is not repeated.
+        heading = "" if full_text(headline, text) == text else f"{headline}\n"
         for share in _SHARES_OF_CHARS:
             sentences = excerpt(text, sought, chars=int(chars * share))
             if not sentences:
                 return None
-            form = _Form.of(replace(self.whole, body=None, excerpt=self._headed(sentences)))
+            form = _Form.of(replace(self.whole, body=None, excerpt=heading + sentences))
             if form.tokens <= within:
                 return form
         return None
-
-    def _headed(self, sentences: str) -> str:
-        """Prepend the headline unless the body contains it."""
-        headline, body = self.whole.headline or "", self.whole.body or ""
-        return sentences if full_text(headline, body) == body else f"{headline}\n{sentences}"
 
     def headline(self) -> _Form:
         """Return the headline."""

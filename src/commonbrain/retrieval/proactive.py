@@ -17,15 +17,16 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model import ids as public_ids
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import KINDS
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import PROACTIVE, Candidate
 from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.load import SOURCE_TURNS
-from commonbrain.retrieval.order import with_marks
+from commonbrain.retrieval.order import LINKED, with_marks
 from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms, words_of
+from commonbrain.retrieval.retrieve import SKILL
 from commonbrain.retrieval.score import ANSWERABILITY, word_share
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
@@ -34,6 +35,8 @@ from commonbrain.text.prompts import typed_text
 from commonbrain.text.segmentation import count_words, split_sentences
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Transaction
@@ -102,20 +105,16 @@ class Prompt:
 def read_prompt(text: str) -> Prompt:
     """Read a prompt."""
     return Prompt(
-        asks_ours=_is_in(text, _OURS),
-        is_general=_is_in(text, _GENERAL),
-        is_order=_is_in(text, _ORDER),
-        is_definite=_is_in(text, _DEFINITE),
+        asks_ours=float(_OURS.search(text) is not None),
+        is_general=float(_GENERAL.search(text) is not None),
+        is_order=float(_ORDER.search(text) is not None),
+        is_definite=float(_DEFINITE.search(text) is not None),
         is_long=float(count_words(text) > _LONG_WORDS),
         terms=tuple(one for one in search_terms(text) if one not in _REQUEST_WORDS),
         identifiers=frozenset(
             one.strip("().-").lower() for one in map(str, _IDENTIFIER.findall(text))
         ),
     )
-
-
-def _is_in(text: str, pattern: re.Pattern[str]) -> float:
-    return float(pattern.search(text) is not None)
 
 
 def pair_features(
@@ -225,10 +224,10 @@ class PromptJudge:
             table.ranked = [
                 one
                 for one in table.ranked
-                if not one.features.get("linked") and _is_informative(plan, one)
+                if not one.features.get(LINKED) and _is_informative(plan, one)
             ]
         else:
-            judged = self._judged(table)
+            judged = self._rate_candidates(table)
             table.considered = with_marks(table.considered, judged, added=PROACTIVE)
             table.ranked = judged
         table.ranked = worth_showing(
@@ -239,8 +238,8 @@ class PromptJudge:
         )
         table.is_answered = bool(table.ranked)
 
-    def _judged(self, table: Table) -> list[Candidate]:
-        """Judge the best that were compared; all others, linked ones too, get 0."""
+    def _rate_candidates(self, table: Table) -> list[Candidate]:
+        """Rate the best that were compared; all others, linked ones too, get 0."""
         compared = [one for one in table.ranked[:_JUDGED] if one.memory.id in table.cosines]
         prompt, space = read_prompt(self.plan.query), table.space.under(self.plan.parameters)
         prior = BIAS + SIZE_WEIGHT * math.log(max(self.size, _SIZE_MIN))
@@ -299,7 +298,10 @@ def worth_showing(
     max_items: int,
 ) -> list[Candidate]:
     """Choose what to show, in the order of recall; see `PromptJudge`."""
-    worth = {one.memory.id: _worth(one) for one in ranked}
+    worth = {
+        one.memory.id: 1.0 if one.features.get(SKILL) else one.features.get(PROACTIVE, 1.0)
+        for one in ranked
+    }
     shown_ids = {id_: public_ids.show(public_ids.MEMORY, id_) for id_ in worth}
     # An older candidate mostly comes after the newer one, so a chain is followed from its end.
     for older in reversed(ranked):
@@ -310,24 +312,32 @@ def worth_showing(
         one
         for one in ranked
         if EARLIER not in one.features
-        and not _is_raw(one.memory)
-        and not _is_known(one.memory.id, shown=shown, reviews=reviews)
+        # What a hook captured is shown as the episode that is made of it.
+        and not (one.memory.auto_captured and KINDS[one.memory.kind].is_reflected)
+        and is_news(one.memory.id, shown=shown, reviews=reviews)
     ][:max_items]
     worthy = [one for one in best if worth[one.memory.id] >= THRESHOLD]
     return [one for one in best if one in worthy or one is ranked[0]] if worthy else []
 
 
-def _is_raw(memory: Memory) -> bool:
-    """Return whether a hook captured it as material for an episode, which is shown instead."""
-    return memory.auto_captured and KINDS[memory.kind].is_reflected
+def is_news(id_: int, *, shown: Mapping[int, bool], reviews: Container[int]) -> bool:
+    """Return whether the session was not shown a memory, or it needs review only since then."""
+    return id_ not in shown or (not shown[id_] and id_ in reviews)
 
 
-def _worth(one: Candidate) -> float:
-    return 1.0 if one.features.get("skill") else one.features.get(PROACTIVE, 1.0)
-
-
-def _is_known(id_: int, *, shown: Mapping[int, bool], reviews: Container[int]) -> bool:
-    return id_ in shown and (shown[id_] or id_ not in reviews)
+def record_shown(
+    services: Services, caller: Caller, *, ids: Sequence[int], reviews: Container[int], at: datetime
+) -> None:
+    """Count an access, and remember that the session was shown these, and which need review."""
+    shown = None
+    if caller.session is not None:
+        shown = ShownMemories(
+            agent=caller.agent,
+            session=caller.session,
+            memories={id_: id_ in reviews for id_ in ids},
+        )
+    counted = tuple(ids[:ACCESSES_PER_RECALL])
+    services.journal.touch(MemoryAccess(tenant=caller.tenant, ids=counted, at=at, shown=shown))
 
 
 def shown_to(

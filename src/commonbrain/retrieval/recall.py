@@ -6,6 +6,7 @@ alone), and for a prompt of an agent that did not ask.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cache, partial
@@ -17,7 +18,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import ACCESSES_PER_RECALL
-from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, ModelState
+from commonbrain.model.model_card import CROSS_ENCODER, LOAD, RERANK, RERANKER, ModelState
 from commonbrain.model.query import (
     Budget,
     Candidate,
@@ -28,6 +29,7 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.values import dataclass, replace
+from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.browsing import arrange, count_after, fit_page, next_cursor, read_cursor
 from commonbrain.retrieval.load import load
 from commonbrain.retrieval.order import describe, order
@@ -45,13 +47,14 @@ from commonbrain.retrieval.plan import (
     read_filter,
     strip_names,
 )
-from commonbrain.retrieval.proactive import PromptJudge, plan_prompt
+from commonbrain.retrieval.proactive import PromptJudge, plan_prompt, record_shown
 from commonbrain.retrieval.retrieve import VECTOR, Deadline, Search, retrieve
 from commonbrain.retrieval.score import score
 from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
-from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
+from commonbrain.storage.interface import MemoryAccess, QueryScope
 from commonbrain.text.normalisation import normalise
+from commonbrain.text.tokens import estimate_by_sample
 
 if TYPE_CHECKING:
     from commonbrain.model.scope import Caller
@@ -128,8 +131,11 @@ class Recall:
         describe(table)
         timer.end_stage("rank")
         timer.split_stage("rank", table.taken_ms)
-        packed, last = _packed(table, has_pages=table.plan.has_pages and not is_prompt)
-        more = 0 if last is None else self._count_after(table.plan, last)
+        packed, last = _fill_budget(table, has_pages=table.plan.has_pages and not is_prompt)
+        more = 0
+        if last is not None:
+            count = partial(count_after, plan=table.plan, last=last)
+            more = self.services.store.read(self.caller.tenant, count)
         timer.end_stage("pack")
         note_shown(_contexts_of(table.ranked, packed))
         table.degraded += self._replaced_space(table.plan)
@@ -139,7 +145,7 @@ class Recall:
         return RecallResult(
             items=packed.items,
             tokens=packed.tokens,
-            verdict=trace.verdict,
+            verdict=trace.status,
             trace_id=ids.show(ids.TRACE, trace.id),
             conflicts=packed.conflicts,
             confidence=certainty(packed.items),
@@ -169,11 +175,6 @@ class Recall:
             deadline=deadline,
             get_vector=get_vector,
         )
-
-    def _count_after(self, plan: QueryPlan, last: Place) -> int:
-        """Count what is left of a list."""
-        read = self.services.store.read
-        return read(self.caller.tenant, lambda tx: count_after(tx, plan, last=last))
 
     def _plan(self, query: str, options: RecallOptions) -> QueryPlan:
         now = self.services.clock.now()
@@ -226,22 +227,19 @@ class Recall:
         """Load what orders the candidates, before the transaction begins; None if no model does."""
         if not plan.query:
             return None
-        is_trained = plan.overrides.is_enabled(RERANK)
-        trained = self.services.trained.reranker(plan, deadline=deadline) if is_trained else None
-        encoding = (
-            self.services.cross_encoding if plan.overrides.is_enabled(CROSS_ENCODER) else None
-        )
-        if trained is None and encoding is None:
-            return None
-        failure = encoding.ready(timeout_ms=deadline.left_ms) if encoding else None
+        trained, model = self.services.trained, self.services.reranker
+        rerankers: list[Callable[[Table], None] | None] = []
+        if plan.overrides.is_enabled(RERANK):
+            rerankers.append(trained.reranker(plan, deadline=deadline))
+        if model is not None and plan.overrides.is_enabled(CROSS_ENCODER):
+            rerankers.append(model.reranker(plan, deadline=deadline))
+        serving = [rerank for rerank in rerankers if rerank is not None]
 
-        def rerank(table: Table) -> None:
-            if trained is not None:
-                trained(table)
-            if encoding is not None:
-                encoding.order(table, failure=failure, deadline=deadline)
+        def rerank_by_each(table: Table) -> None:
+            for rerank in serving:
+                rerank(table)
 
-        return rerank
+        return rerank_by_each if serving else None
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""
@@ -253,28 +251,29 @@ class Recall:
     def _log(self, table: Table, *, packed: Packed, stages_ms: Mapping[str, float]) -> RecallTrace:
         """Queue the trace for the recall log, and emit metrics."""
         plan, ranker = table.plan, table.ranker
+        status = ResultStatus.FOUND if table.is_answered else ResultStatus.BELOW_THRESHOLD
+        if table.is_empty:
+            status = ResultStatus.NOTHING_STORED
         trace = RecallTrace(
             id=ids.make_id(plan.now, self.services.random_source.bits(ids.RANDOM_BITS)),
             caller=self.caller,
             asked_at=plan.now,
             query=plan.original_query,
-            verdict=_result_status(table),
-            considered=tuple(_once(table.considered)),
+            status=status,
+            considered=_first_of_each(table.considered),
             packed=tuple(dict.fromkeys(packed.ids)),
             extents=dict(zip(packed.ids, map(ShownExtent.of, packed.items), strict=True)),
-            left_out=_left_out(table, packed),
+            left_out=_explain_exclusions(table, packed),
             degraded=tuple(table.degraded),
             stages_ms=stages_ms,
             ranker=ranker.id if ranker else None,
             is_watched=ranker is not None and ranker.state is ModelState.CANARY,
         )
         self.services.journal.record(trace)
+        # Commands have no telemetry.
         if self.services.telemetry.is_on:
-            # Commands have no telemetry.
-            from commonbrain.retrieval.recall_metrics import summarize_recall  # noqa: PLC0415
-
             self.services.telemetry.recalled(
-                summarize_recall(trace, tokens=packed.tokens, asks_meaning=bool(plan.query))
+                _summarize(trace, tokens=packed.tokens, asks_meaning=bool(plan.query))
             )
         return trace
 
@@ -282,25 +281,12 @@ class Recall:
         """Count an access to the best items whose text is shown."""
         each = zip(packed.ids, packed.items, strict=True)
         with_text = list(dict.fromkeys(id_ for id_, item in each if item.headline is not None))
-        if not with_text:
-            return
-        shown = None
-        if is_prompt and self.caller.session is not None:
-            shown = ShownMemories(
-                agent=self.caller.agent,
-                session=self.caller.session,
-                memories={id_: id_ in table.reviews for id_ in with_text},
-            )
-        counted = tuple(with_text[:ACCESSES_PER_RECALL])
-        self.services.journal.touch(
-            MemoryAccess(tenant=self.caller.tenant, ids=counted, at=table.plan.now, shown=shown)
-        )
-
-
-def _result_status(table: Table) -> ResultStatus:
-    if table.is_empty:
-        return ResultStatus.NOTHING_STORED
-    return ResultStatus.FOUND if table.is_answered else ResultStatus.BELOW_THRESHOLD
+        at = table.plan.now
+        if is_prompt and with_text:
+            record_shown(self.services, self.caller, ids=with_text, reviews=table.reviews, at=at)
+        elif with_text:
+            counted = tuple(with_text[:ACCESSES_PER_RECALL])
+            self.services.journal.touch(MemoryAccess(tenant=self.caller.tenant, ids=counted, at=at))
 
 
 FALLBACK_ITEMS_MAX: Final = 8
@@ -308,7 +294,7 @@ FALLBACK_ITEMS_MAX: Final = 8
 FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
 
 
-def _packed(table: Table, *, has_pages: bool) -> tuple[Packed, Place | None]:
+def _fill_budget(table: Table, *, has_pages: bool) -> tuple[Packed, Place | None]:
     """Fill the budget, and return the last place of a page of a list."""
     plan = table.plan
     fill = partial(
@@ -364,15 +350,15 @@ def _contexts_of(ranked: Sequence[Candidate], packed: Packed) -> Iterable[int]:
     )
 
 
-def _once(candidates: Sequence[Candidate]) -> Iterable[Candidate]:
+def _first_of_each(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Return the first candidate of each memory, in order."""
     firsts: dict[int, Candidate] = {}
-    for one in candidates:
-        firsts.setdefault(one.memory.id, one)
-    return firsts.values()
+    for candidate in candidates:
+        firsts.setdefault(candidate.memory.id, candidate)
+    return tuple(firsts.values())
 
 
-def _left_out(table: Table, packed: Packed) -> Mapping[int, ExclusionReason]:
+def _explain_exclusions(table: Table, packed: Packed) -> Mapping[int, ExclusionReason]:
     """Return the reason for each candidate that is not in the result."""
     allowed = {candidate.memory.id for candidate in table.ranked}
     shown = set(packed.ids)
@@ -385,3 +371,31 @@ def _left_out(table: Table, packed: Packed) -> Mapping[int, ExclusionReason]:
         for id_ in [candidate.memory.id for candidate in table.considered]
         if id_ not in shown
     }
+
+
+def _summarize(trace: RecallTrace, *, tokens: int, asks_meaning: bool) -> RecallMetrics:
+    """Compute the metrics of one recall from its trace."""
+    left_out = Counter(str(reason) for reason in trace.left_out.values())
+    allowed = [
+        candidate
+        for candidate in trace.considered
+        if trace.left_out.get(candidate.memory.id) is not ExclusionReason.NOT_ALLOWED
+    ]
+    best = next(iter(trace.packed), None)
+    scores = [candidate.score for candidate in allowed if candidate.memory.id == best]
+    return RecallMetrics(
+        tenant=trace.caller.tenant,
+        stages_ms=trace.stages_ms,
+        status=trace.status,
+        is_meaning_asked=asks_meaning,
+        is_meaning_found=not any(one.startswith(VECTOR) for one in trace.degraded),
+        considered=len(trace.considered),
+        packed=len(trace.packed),
+        left_out=left_out,
+        top_score=next(iter(scores), None),
+        tokens=tokens,
+        # One sample for all: counting each text would take longer than to fuse their scores.
+        tokens_considered=estimate_by_sample("\n".join(one.memory.text for one in allowed)),
+        ranker=None if trace.ranker is None else ids.show(ids.MODEL, trace.ranker),
+        is_ranker_failed=any(one.startswith(RERANKER) for one in trace.degraded),
+    )

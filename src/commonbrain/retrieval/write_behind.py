@@ -323,7 +323,11 @@ class WriteBehindQueue:
         try:
             stored = self._store.note_reads(
                 tenant,
-                traces=[self._screened(trace) for trace in batch.traces],
+                # Secrets are removed here, because the reader cannot wait for that.
+                traces=[
+                    replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
+                    for trace in batch.traces
+                ],
                 accesses=batch.accesses,
                 beats=batch.beats,
                 happened=happened if batch.events or batch.uses else None,
@@ -349,10 +353,6 @@ class WriteBehindQueue:
             self._on_written(tenant, traces)
         except Exception:  # noqa: BLE001 and whatever one listener meets
             _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
-
-    def _screened(self, trace: RecallTrace) -> RecallTrace:
-        """Remove secrets from the query; here, because the reader cannot wait for that."""
-        return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
 
 
 def _queue(waiting: deque[QueueEntry], entry: QueueEntry) -> int:

@@ -17,13 +17,11 @@ from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace
-from commonbrain.embeddings.options import ENDPOINTS
+from commonbrain.embeddings.interface import ENDPOINTS, CachingEmbedder, Embedder, EmbeddingSpace
 from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
-from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
-from commonbrain.model.import_limits import ImportLimits
+from commonbrain.model.limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits, ImportLimits
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.health import HealthProbes
 from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
@@ -31,11 +29,12 @@ from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.runtime.models import (
-    make_cross_encoding,
     make_embedder,
     make_extractor,
+    make_missing_embedder,
     make_next_embedder,
     make_reflector,
+    make_reranker,
     suggesting_settings,
     with_thresholds,
 )
@@ -184,20 +183,16 @@ def build_services(
     random_source: RandomSource | None = None,
 ) -> Services:
     """Assemble the services of one store; clock and randomness are the system's by default."""
-    embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
     is_file = isinstance(location, Path)
-    with suggesting_settings(settings):
-        store = open_store(
-            location, settings, space=with_thresholds(embedder.space, settings), clock=clock
-        )
+    embedder, store = _open_with_embedder(location, settings, clock=clock)
     screen = PatternSecretScanner()
     artifacts = _blobs_location(settings, location)
     blobs = cache(partial(make_blobs, artifacts, _blobs_key(settings)))
     trained = make_trained_models(store, artifacts=artifacts, blobs=blobs, clock=clock)
     return Services(
         store=store,
-        embedder=embedder,
+        embedder=CachingEmbedder(embedder),
         extractor=make_extractor(settings),
         reflector=make_reflector(settings),
         reflector_tokens=settings.reflector_run_tokens_max,
@@ -213,7 +208,7 @@ def build_services(
         ),
         trained=trained,
         importers=cache(_load_importers),
-        cross_encoding=make_cross_encoding(settings, clock=clock),
+        reranker=make_reranker(settings, clock=clock),
         embedders=partial(make_next_embedder, settings=settings),
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
@@ -233,6 +228,29 @@ def build_services(
         parameters=settings.parameters,
         briefing_limits=_briefing_limits(settings),
     )
+
+
+def _open_with_embedder(
+    location: StoreLocation, settings: Settings, *, clock: Clock
+) -> tuple[Embedder, StoreInterface]:
+    """Open a store with the embedder of the settings.
+
+    Without the package of the embedder, a store that exists is opened all the same: its memories
+    are found by words, and new ones get their vectors later.
+    """
+
+    def open_in(space: EmbeddingSpace) -> StoreInterface:
+        return open_store(location, settings, space=space, clock=clock)
+
+    with suggesting_settings(settings):
+        try:
+            embedder = make_embedder(settings)
+        except InvalidInputError as error:
+            is_new = isinstance(location, Path) and not location.expanduser().exists()
+            if error.code != "extra_missing" or is_new:
+                raise
+            embedder = make_missing_embedder(settings, error, open_in=open_in)
+        return embedder, open_in(with_thresholds(embedder.space, settings))
 
 
 def _briefing_limits(settings: Settings) -> BriefingLimits:

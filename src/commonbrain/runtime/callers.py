@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.client_variables import PASSED_VARIABLES
+from commonbrain.model.sessions import PASSED_VARIABLES
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.text.redaction import is_url

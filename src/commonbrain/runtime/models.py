@@ -1,35 +1,76 @@
-"""Embedders, rerankers, extractors and reflectors by the names in settings."""
+"""Embedders, rerankers, extractors and reflectors by the names in settings.
+
+`minilm`, `patterns` and `extractive` are of the core. Others come from packages by entry points of
+the group `commonbrain.models`, such as `embedder-onnx`; commonbrain-models has them. They are
+imported when they are chosen: importing all would slow every command down.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import logging
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from commonbrain.config import Settings
-from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
+from commonbrain.embeddings.interface import (
+    CAUTIOUS,
+    UNKNOWN_SPACE,
+    Embedder,
+    EmbeddingSpace,
+    Extractor,
+    Options,
+    Reflector,
+)
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
-from commonbrain.embeddings.options import Options
+from commonbrain.extras import load_row
 from commonbrain.forks import after_fork
-from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
-from commonbrain.model.errors import InvalidInputError, StoreCorruptError
+from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
+from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.interface import SpaceMismatch
+from commonbrain.trained_models import Reranker
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
-    from commonbrain.retrieval.cross_encoding import CrossEncoding
+    from commonbrain.embeddings.interface import Matrix
+    from commonbrain.model.atoms import Atom
+    from commonbrain.retrieval.plan import QueryPlan
+    from commonbrain.retrieval.retrieve import Deadline
+    from commonbrain.retrieval.table import Table
+    from commonbrain.storage.store import Store
+    from commonbrain.text.summaries import Reflection, SourceText
 
-EmbedderFactory = Callable[[Options], Embedder]
-"""Creates an embedder from settings; loads and sends nothing yet."""
+Model = TypeVar("Model")
+
+_LOG: Final = logging.getLogger(__name__)
+_EXTRA: Final = "models"
 
 
-ExtractorFactory = Callable[[Options], Extractor]
-"""Creates an extractor from settings; sends nothing yet."""
-ReflectorFactory = Callable[[Options], Reflector]
-"""Creates a reflector from settings; sends nothing yet."""
+class PatternExtractor:
+    """Extracts causes by English patterns; needs no network."""
+
+    name = "patterns"
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        """Extract atoms by patterns, most specific first."""
+        from commonbrain.text.causes import extract_atoms  # noqa: PLC0415 opening needs no rules
+
+        return extract_atoms(text)
+
+
+class ExtractiveReflector:
+    """Selects sentences by their content; needs no network."""
+
+    name = "extractive"
+
+    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
+        """Select the most informative sentences, without repetition."""
+        from commonbrain.text.summaries import digest  # noqa: PLC0415 opening needs no rules
+
+        return digest(sources, claims_max=claims_max)
 
 
 _SHARED: Final = WeakValueDictionary[int | None, MiniLmEmbedder]()
@@ -50,98 +91,91 @@ def _forget_unloaded() -> None:
 after_fork(_forget_unloaded)
 
 
-def _ollama(options: Options) -> Embedder:
-    from commonbrain.embeddings.http import OLLAMA, HttpEmbedder  # noqa: PLC0415 see EMBEDDERS
-
-    return HttpEmbedder(OLLAMA, options)
+def _load_model(row: str) -> Callable[..., Any]:
+    return cast("Callable[..., Any]", load_row("models", row, extra=_EXTRA))
 
 
-def _openai(options: Options) -> Embedder:
-    from commonbrain.embeddings.http import OPENAI, HttpEmbedder  # noqa: PLC0415 see EMBEDDERS
+def _packaged(row: str) -> Callable[[Options], Any]:
+    """Return what makes a model of commonbrain-models from settings."""
 
-    return HttpEmbedder(OPENAI, options)
+    def make(options: Options) -> Any:  # noqa: ANN401 it is of another package
+        return _load_model(row)(options)
 
-
-def _onnx(options: Options) -> Embedder:
-    # see EMBEDDERS
-    from commonbrain.embeddings.model_records import ModelRecords  # noqa: PLC0415
-    from commonbrain.embeddings.onnx_folder import OnnxEmbedder  # noqa: PLC0415
-    from commonbrain.retrieval.calibration import EDITION, calibrate  # noqa: PLC0415
-
-    if not options.model:
-        raise InvalidInputError(
-            "The embedder onnx needs the folder of a model.",
-            hint="Write COMMONBRAIN_EMBEDDER=onnx:FOLDER.",
-        )
-    return OnnxEmbedder(
-        Path(options.model),
-        records=ModelRecords(options.records),
-        calibrate=calibrate,
-        edition=EDITION,
-        threads=options.threads,
-    )
+    return make
 
 
 _MINILM: Final = "minilm"
 _ONNX: Final = "onnx"
-# Each family is imported when it is chosen: importing all would slow every command down.
-EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
+EMBEDDERS: Final[Mapping[str, Callable[[Options], Embedder]]] = {
     _MINILM: _minilm,
-    _ONNX: _onnx,
-    "ollama": _ollama,
-    "openai": _openai,
+    _ONNX: _packaged("embedder-onnx"),
+    "ollama": _packaged("embedder-ollama"),
+    "openai": _packaged("embedder-openai"),
 }
-"""By name; creation is cheap, models load on first use."""
-
-
-def _patterns(_options: Options) -> Extractor:
-    return PatternExtractor()
-
-
-def _ollama_chat(options: Options) -> Extractor:
-    from commonbrain.llm.extraction import OLLAMA_CHAT, ChatExtractor  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatExtractor(OLLAMA_CHAT, options)
-
-
-def _openai_chat(options: Options) -> Extractor:
-    from commonbrain.llm.extraction import OPENAI_CHAT, ChatExtractor  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatExtractor(OPENAI_CHAT, options)
-
-
-EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
-    "patterns": _patterns,
-    "ollama": _ollama_chat,
-    "openai": _openai_chat,
+"""By name; creation is cheap, models load on first use, and nothing is sent before."""
+EXTRACTORS: Final[Mapping[str, Callable[[Options], Extractor]]] = {
+    PatternExtractor.name: lambda _: PatternExtractor(),
+    "ollama": _packaged("extractor-ollama"),
+    "openai": _packaged("extractor-openai"),
+}
+"""By name; the first is the default and needs no model."""
+REFLECTORS: Final[Mapping[str, Callable[[Options], Reflector]]] = {
+    ExtractiveReflector.name: lambda _: ExtractiveReflector(),
+    "ollama": _packaged("reflector-ollama"),
+    "openai": _packaged("reflector-openai"),
 }
 """By name; the first is the default and needs no model."""
 
 
-def _extractive(_options: Options) -> Reflector:
-    return ExtractiveReflector()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingModel:
+    """Stands in for a model whose package is not installed; every call says what to install."""
+
+    name: str
+    purpose: str
+    """`embedder`, `extractor`, `reflector` or `reranker`."""
+    missing: InvalidInputError
+    space: EmbeddingSpace = UNKNOWN_SPACE
+
+    def query(self, text: str) -> Matrix:  # noqa: ARG002
+        """Refuse."""
+        raise self._unavailable()
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:  # noqa: ARG002
+        """Refuse."""
+        raise self._unavailable()
+
+    def atoms(self, text: str) -> Sequence[Atom]:  # noqa: ARG002
+        """Refuse."""
+        raise self._unavailable()
+
+    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:  # noqa: ARG002
+        """Refuse."""
+        raise self._unavailable()
+
+    def reranker(self, plan: QueryPlan, *, deadline: Deadline) -> Callable[[Table], None]:  # noqa: ARG002
+        """Return what leaves the order as it is, and says why."""
+        return lambda table: table.degraded.append(f"{CROSS_ENCODER}: {self.missing.message}")
+
+    def check(self) -> None:
+        """Refuse."""
+        raise self._unavailable()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _unavailable(self) -> UnavailableError:
+        return UnavailableError(
+            self.missing.message, code=f"{self.purpose}_down", hint=self.missing.hint
+        )
 
 
-def _ollama_reflector(options: Options) -> Reflector:
-    from commonbrain.llm.client import OLLAMA_CHAT  # noqa: PLC0415
-    from commonbrain.llm.reflection import ChatReflector  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatReflector(OLLAMA_CHAT, options)
-
-
-def _openai_reflector(options: Options) -> Reflector:
-    from commonbrain.llm.client import OPENAI_CHAT  # noqa: PLC0415
-    from commonbrain.llm.reflection import ChatReflector  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatReflector(OPENAI_CHAT, options)
-
-
-REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
-    "extractive": _extractive,
-    "ollama": _ollama_reflector,
-    "openai": _openai_reflector,
-}
-"""By name; the first is the default and needs no model."""
+def _replace_missing(name: str, purpose: str, *, missing: InvalidInputError) -> MissingModel:
+    """Replace a model whose package is not installed; raise any other error."""
+    if missing.code != "extra_missing":
+        raise missing
+    _LOG.warning("The %s %s is not used: %s", purpose, name, missing)
+    return MissingModel(name=name, purpose=purpose, missing=missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +202,11 @@ def parse_space_name(space: str) -> NamedModel | None:
 
 def _find_folder(space: str, *, records: Path) -> str | None:
     """Return the folder of a local model by the name of its space, if this machine knows it."""
-    from commonbrain.embeddings.model_records import ModelRecords  # noqa: PLC0415 see EMBEDDERS
-
-    digest = space.split("/")[1]
-    record = ModelRecords(records).find(digest)
-    return record.path if record else None
+    try:
+        find = _load_model("folder-of-space")
+    except InvalidInputError:
+        return None
+    return find(space, records=records)
 
 
 def settings_of(space: str, *, records: Path | None = None) -> str | None:
@@ -192,18 +226,25 @@ def settings_of(space: str, *, records: Path | None = None) -> str | None:
     )
 
 
-__all__ = [
-    "EMBEDDERS",
-    "EXTRACTORS",
-    "REFLECTORS",
-    "EmbedderFactory",
-    "ExtractorFactory",
-    "NamedModel",
-    "Options",
-    "ReflectorFactory",
-    "parse_space_name",
-    "settings_of",
-]
+def _choose(
+    models: Mapping[str, Callable[[Options], Model]], name: str, *, purpose: str
+) -> Callable[[Options], Model]:
+    """Return what makes a model: of a table, or of a package of somebody else.
+
+    Raises:
+        InvalidInputError: There is none of this name.
+
+    """
+    if name in models:
+        return models[name]
+    try:
+        return _load_model(f"{purpose}-{name}")
+    except InvalidInputError:
+        names = ", ".join(f"{_ONNX}:FOLDER" if known == _ONNX else known for known in models)
+        raise InvalidInputError(
+            f"There is no {purpose} {name[:40]!r}.",
+            hint=f"COMMONBRAIN_{purpose.upper()} may be {names}.",
+        ) from None
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -214,13 +255,8 @@ def make_embedder(settings: Settings) -> Embedder:
 
     """
     family, _, folder = settings.embedder.partition(":")
-    make = EMBEDDERS.get(family)
-    if make is None or (folder and family != _ONNX):
-        names = ", ".join(f"{_ONNX}:FOLDER" if one == _ONNX else one for one in EMBEDDERS)
-        raise InvalidInputError(
-            f"There is no embedder {settings.embedder[:40]!r}.",
-            hint=f"COMMONBRAIN_EMBEDDER may be {names}.",
-        )
+    name = settings.embedder if family != _ONNX else family
+    make = _choose(EMBEDDERS, name, purpose="embedder")
     options = Options(
         threads=settings.embedder_threads,
         model=folder if family == _ONNX else settings.embedder_model,
@@ -238,7 +274,37 @@ def _records(settings: Settings) -> Path:
     return settings.state.expanduser() / "models"
 
 
-def make_cross_encoding(settings: Settings, *, clock: Clock) -> CrossEncoding | None:
+def make_missing_embedder(
+    settings: Settings, missing: InvalidInputError, *, open_in: Callable[[EmbeddingSpace], Store]
+) -> MissingModel:
+    """Stand in for the configured embedder in the space that serves in a store.
+
+    Args:
+        settings: They name an embedder whose package is not installed.
+        missing: The error that says so.
+        open_in: Opens the store in a space.
+
+    Raises:
+        InvalidInputError: The store has no space yet, or `missing` has another reason.
+        StoreCorruptError: The space is of another embedder.
+
+    """
+    name = ""
+    try:
+        open_in(UNKNOWN_SPACE).close()
+    except SpaceMismatch as mismatch:
+        name = mismatch.known
+    if not name:
+        raise missing
+    model = parse_space_name(name)
+    if model is None or model.family != settings.embedder.partition(":")[0]:
+        raise SpaceMismatch(name, made=settings.embedder)
+    replacement = _replace_missing(settings.embedder, "embedder", missing=missing)
+    space = EmbeddingSpace.of(name, dimensions=model.dimensions or 0, thresholds=CAUTIOUS)
+    return replace(replacement, space=space)
+
+
+def make_reranker(settings: Settings, *, clock: Clock) -> Reranker | None:
     """Create the configured reranker; loads nothing yet.
 
     Raises:
@@ -253,12 +319,13 @@ def make_cross_encoding(settings: Settings, *, clock: Clock) -> CrossEncoding | 
             f"There is no reranker {settings.reranker[:40]!r}.",
             hint=f"COMMONBRAIN_RERANKER may be {_ONNX}:FOLDER.",
         )
-    # see EMBEDDERS
-    from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder  # noqa: PLC0415
-    from commonbrain.retrieval.cross_encoding import CrossEncoding  # noqa: PLC0415
-
-    return CrossEncoding(
-        OnnxCrossEncoder(Path(folder), threads=settings.embedder_threads),
+    try:
+        make = _load_model("reranker-onnx")
+    except InvalidInputError as error:
+        return _replace_missing(settings.reranker, "reranker", missing=error)
+    return make(
+        Path(folder),
+        threads=settings.embedder_threads,
         clock=clock,
         candidates=settings.reranker_candidates,
         timeout_s=settings.reranker_timeout_s,
@@ -318,12 +385,7 @@ def make_extractor(settings: Settings) -> Extractor:
         InvalidInputError: There is no such extractor, or its settings are missing or invalid.
 
     """
-    make = EXTRACTORS.get(settings.extractor)
-    if make is None:
-        raise InvalidInputError(
-            f"There is no extractor {settings.extractor[:40]!r}.",
-            hint=f"COMMONBRAIN_EXTRACTOR may be {', '.join(EXTRACTORS)}.",
-        )
+    make = _choose(EXTRACTORS, settings.extractor, purpose="extractor")
     options = Options(
         model=settings.extractor_model,
         url=settings.extractor_url,
@@ -332,7 +394,10 @@ def make_extractor(settings: Settings) -> Extractor:
         retries=settings.extractor_retries,
         tokens_max=settings.extractor_tokens_max,
     )
-    return make(options)
+    try:
+        return make(options)
+    except InvalidInputError as error:
+        return _replace_missing(settings.extractor, "extractor", missing=error)
 
 
 def make_reflector(settings: Settings) -> Reflector:
@@ -342,12 +407,7 @@ def make_reflector(settings: Settings) -> Reflector:
         InvalidInputError: There is no such reflector, or its settings are missing or invalid.
 
     """
-    make = REFLECTORS.get(settings.reflector)
-    if make is None:
-        raise InvalidInputError(
-            f"There is no reflector {settings.reflector[:40]!r}.",
-            hint=f"COMMONBRAIN_REFLECTOR may be {', '.join(REFLECTORS)}.",
-        )
+    make = _choose(REFLECTORS, settings.reflector, purpose="reflector")
     options = Options(
         model=settings.reflector_model,
         url=settings.reflector_url,
@@ -356,7 +416,10 @@ def make_reflector(settings: Settings) -> Reflector:
         retries=settings.reflector_retries,
         tokens_max=settings.reflector_tokens_max,
     )
-    return make(options)
+    try:
+        return make(options)
+    except InvalidInputError as error:
+        return _replace_missing(settings.reflector, "reflector", missing=error)
 
 
 def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:

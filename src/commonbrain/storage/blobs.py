@@ -12,8 +12,7 @@ from typing import Final, Protocol
 from commonbrain.extras import load_extra
 from commonbrain.folders import temporary_folder
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
-from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
-from commonbrain.model.limits import STAGED_BYTES_MAX, STAGED_PART_BYTES
+from commonbrain.model.limits import LOCAL_IMPORT, STAGED_BYTES_MAX, STAGED_PART_BYTES, ImportLimits
 from commonbrain.model.values import dataclass
 from commonbrain.storage.folder_blobs import in_folder
 from commonbrain.storage.zip_files import check_packed, pack, unpack

@@ -15,10 +15,10 @@ from commonbrain.model.limits import SHOWN_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, Caller, Policy, Trust
 from commonbrain.model.sessions import Session
 from commonbrain.model.values import dataclass
+from commonbrain.storage.retention_rules import Retention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

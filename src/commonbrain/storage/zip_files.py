@@ -11,11 +11,11 @@ from typing import Final
 
 from commonbrain.folders import is_disk_full
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.limits import (
     PACKED_DEPTH_MAX,
     PACKED_ENTRY_BYTES,
     PACKED_RATIO_FROM_BYTES,
+    ImportLimits,
 )
 
 _FIRST: Final = (1980, 1, 1, 0, 0, 0)

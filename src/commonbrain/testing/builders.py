@@ -17,9 +17,7 @@ import numpy as np
 
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
-from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
-from commonbrain.embeddings.windows import embed_passages
-from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
+from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, embed_passages
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash
@@ -28,6 +26,7 @@ from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_trained_models
+from commonbrain.runtime.models import ExtractiveReflector, PatternExtractor
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs

@@ -18,9 +18,8 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
-from commonbrain.model.memory import Memory, Thread
+from commonbrain.model.memory import UNREAD, Memory, Thread
 from commonbrain.model.messages import Receipt
-from commonbrain.model.reading import UNREAD
 from commonbrain.model.revision import Revision
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision

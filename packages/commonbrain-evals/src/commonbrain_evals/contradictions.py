@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from commonbrain_models.calibration import Label, read_pairs, split_of
+
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.calibration import Label, read_pairs, split_of
 from commonbrain.text.changes import find_change
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import read_rows

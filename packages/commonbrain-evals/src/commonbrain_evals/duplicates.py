@@ -5,15 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
-
-from commonbrain.embeddings.interface import Embedder, Matrix
-from commonbrain.ingestion import deduplication
-from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.calibration import (
+from commonbrain_models.calibration import (
     GRID,
     SIMILAR_RECALL_MIN,
     CalibrationSplit,
@@ -22,6 +14,14 @@ from commonbrain.retrieval.calibration import (
     ScoredPairs,
     choose_similar_threshold,
 )
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from commonbrain.embeddings.interface import Embedder, Matrix
+from commonbrain.ingestion import deduplication
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.changes import find_change
 from commonbrain.text.repetition import adds_nothing

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from commonbrain_models.calibration import read_pairs
 from rich.console import Console
 
-from commonbrain.retrieval.calibration import read_pairs
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import Progress

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
+from commonbrain_models.calibration import CalibrationSplit
 from rich.console import Console
 from rich.table import Table
 
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
-from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.words import read_words
 from commonbrain_evals.rows import read_rows

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from commonbrain_models.calibration import CalibrationSplit
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain.text.classification import classify
 from commonbrain.text.kind_model import PREDICTED, ROW, read_features
 from commonbrain_evals.rows import read_rows

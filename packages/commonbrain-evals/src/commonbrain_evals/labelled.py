@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from commonbrain_models.calibration import CalibrationSplit
 from rich.console import Console
 from rich.table import Table
 
-from commonbrain.retrieval.calibration import CalibrationSplit
 from commonbrain_evals.measures import CheckedAgreement, checked
 
 

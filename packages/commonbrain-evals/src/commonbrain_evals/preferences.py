@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from commonbrain.retrieval.calibration import split_of
+from commonbrain_models.calibration import split_of
+
 from commonbrain.text.preferences import Guidance, guidance_in
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import read_rows

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Final
 
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 from rich.table import Table
 
@@ -22,7 +23,6 @@ from commonbrain.embeddings.interface import Embedder
 from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HOOK_PROMPT_TOKENS, QUERY_CHARS_MAX, RECALL_ITEMS_DEFAULT
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain_evals.rows import read_rows

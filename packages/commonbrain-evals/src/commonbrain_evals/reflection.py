@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 from rich.table import Table
 
@@ -25,7 +26,6 @@ from commonbrain.jobs.worker import Worker
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate

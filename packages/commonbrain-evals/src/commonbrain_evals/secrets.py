@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, cast
 
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
+from commonbrain_models.calibration import CalibrationSplit, split_of
+
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.text.redaction import redacted
 from commonbrain_evals.labelled import LabelledReport, Prediction, report

@@ -511,8 +511,8 @@ class Evaluate:
         serving = tx.models.serving(ModelRole.RERANKER)
         active = [card.id for card in serving if card.state is ModelState.ACTIVE]
         ranker = ids.show(ids.MODEL, active[0]) if active else "fixed weights"
-        if (encoding := self.services.cross_encoding) is not None:
-            ranker = f"{ranker}, then {encoding.name}"
+        if (model := self.services.reranker) is not None:
+            ranker = f"{ranker}, then {model.name}"
         return {
             "version": version("commonbrain"),
             "space": self.services.store.space.name,

@@ -14,13 +14,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 from rich.table import Table
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.recall_result import Item, ResultStatus
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain_evals.rows import read_rows

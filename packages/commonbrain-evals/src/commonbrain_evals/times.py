@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from commonbrain_models.calibration import split_of
+
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.retrieval.calibration import split_of
 from commonbrain.text.time_expressions.calendar import DAY, EARLIEST
 from commonbrain.text.time_expressions.mentions import mentions_in
 from commonbrain.text.time_expressions.parser import parse_time_range

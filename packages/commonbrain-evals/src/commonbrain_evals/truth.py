@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 from rich.table import Table
 
@@ -21,7 +22,6 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import EARLIER, Item
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress

@@ -87,7 +87,7 @@ def outcome_of(entry: RecallLogEntry) -> RecallOutcome:
         who=entry.session or entry.agent,
         is_failed=is_named and (is_slow or rerank_ms <= SLOW_MS),
         is_unordered=is_named,
-        is_unanswered=entry.verdict == ResultStatus.BELOW_THRESHOLD,
+        is_unanswered=entry.status == ResultStatus.BELOW_THRESHOLD,
         is_marked=bool(entry.marks),
         marks=bool(first) - bool(misled),
         reciprocal=1 / first if first else 0.0,

@@ -9,14 +9,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-
-from commonbrain.embeddings.guarded_model import (
+from commonbrain_models.guarded_model import (
     GuardedModel,
     InvalidModelError,
     ModelLimits,
     Scored,
     ScoringFailure,
 )
+
 from commonbrain.ingestion.commit import build_memory
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.kinds import EventDetail

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from commonbrain.client import Brain
-from commonbrain.model.agents import Agent, KeyScope
 from commonbrain.model.limits import KEYS_MAX
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role, Trust
+from commonbrain.storage.agents import Agent, KeyScope
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.web.outcomes import ActionOutcome, Done, NewSecret, Preview
 from commonbrain.web.rendering import link, words_of

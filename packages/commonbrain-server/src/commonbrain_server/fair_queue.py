@@ -13,8 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.clock import UNTIL, check_awaited
-from commonbrain.embeddings.interface import WindowEmbedder, unwrapped
-from commonbrain.embeddings.windows import embed_passages
+from commonbrain.embeddings.interface import WindowEmbedder, embed_passages, unwrapped
 from commonbrain.model.errors import BusyError
 from commonbrain.model.limits import CALL_WINDOWS_MAX
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
-from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.errors import (
     InvalidInputError,
     LimitExceededError,
@@ -21,15 +20,16 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.paging import Listing, Page
 from commonbrain.model.parameters import change_parameters
-from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
 from commonbrain.services import Services
+from commonbrain.storage.agents import Agent, ApiKey, KeyScope
 from commonbrain.storage.interface import (
     AccessEntry,
     AuditFilter,
     AuditLine,
     Tenant,
 )
+from commonbrain.storage.retention_rules import Retention
 from commonbrain_server.guard import guard_of
 from commonbrain_server.security.key_texts import (
     PREFIX_CHARS,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select, update
 
-from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import Policy
 from commonbrain.model.values import asdict, dataclass, fields, replace
+from commonbrain.storage.agents import Agent, ApiKey, KeyScope
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.schema.activity import access_audit, agents, api_keys
 from commonbrain.storage.schema.memories import tenants

@@ -330,7 +330,7 @@ def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> Recal
         agent=row.agent,
         session=row.session,
         query=row.query,
-        verdict=row.verdict,
+        status=row.verdict,
         ranker=row.ranker,
         considered=tuple(
             RankedCandidate(

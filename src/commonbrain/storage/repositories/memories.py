@@ -31,7 +31,6 @@ from commonbrain.model.kinds import Detail, Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text, is_erased
 from commonbrain.model.query import Filter
-from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.values import asdict, dataclass, replace
@@ -44,6 +43,7 @@ from commonbrain.storage.repositories.memory_rows import (
     fetch,
 )
 from commonbrain.storage.repositories.readings import CURRENT, encode_reading
+from commonbrain.storage.retention_rules import Retention
 from commonbrain.storage.schema.memories import (
     DETAILS,
     EntityType,

@@ -29,8 +29,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from commonbrain.forks import after_fork
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import Memory
-from commonbrain.model.reading import UNREAD
+from commonbrain.model.memory import UNREAD, Memory
 from commonbrain.model.values import dataclass, field, fields, replace
 from commonbrain.storage.repositories.readings import decode_reading
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from commonbrain.model.reading import Reading
+from commonbrain.model.memory import Reading
 
 _VERSION: Final = 2
 """To be raised when the same text is read otherwise; older readings are then made anew."""

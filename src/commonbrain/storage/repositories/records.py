@@ -125,7 +125,7 @@ def trace_row(trace: RecallTrace) -> list[Any]:
         trace.caller.agent,
         trace.caller.session,
         trace.query,
-        trace.verdict,
+        trace.status,
         [_considered(one, trace) for one in trace.considered[:_CONSIDERED_MAX]],
         list(trace.packed),
         list(trace.degraded),

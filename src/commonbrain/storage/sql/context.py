@@ -28,7 +28,12 @@ from sqlalchemy.engine.interfaces import Dialect as Driver
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
-from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
+from commonbrain.embeddings.interface import (
+    UNKNOWN_SPACE,
+    EmbeddingSpace,
+    SpaceState,
+    StoredSpace,
+)
 from commonbrain.model import ids
 from commonbrain.model.values import dataclass, field
 from commonbrain.storage.interface import Backup, Finding, Index, Progress, SpaceMismatch
@@ -421,7 +426,7 @@ def known_space(connection: Connection, space: EmbeddingSpace) -> int | None:
         is_same = (one.name, one.dimensions) == (space.name, space.dimensions)
         if is_same and one.state in _OPENED:
             return one.id
-    if not known:
+    if not known and space is not UNKNOWN_SPACE:
         return None
     serving = [one.name for one in known if one.state is SpaceState.CURRENT]
     raise SpaceMismatch(", ".join(serving), made=space.name)

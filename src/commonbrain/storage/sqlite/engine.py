@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from copy import copy
 from functools import cache, partial
 from pathlib import Path
-from time import monotonic
+from random import uniform
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
@@ -162,18 +163,16 @@ class Sqlite:
             exc.OperationalError: another process stayed in the way, or the error is another.
 
         """
-        import tenacity  # noqa: PLC0415 few files need it, and all would load it
-
-        waiting = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_message(match=".*locked"),
-            wait=tenacity.wait_random(max=_TRIES_APART_S),
-            stop=tenacity.stop_after_delay(self._remaining_wait_s()),
-            reraise=True,
-        )
-        try:
-            waiting(action)
-        except driver().OperationalError as error:
-            raise exc.OperationalError(statement, None, error) from error
+        ends_at = monotonic() + self._remaining_wait_s()
+        while True:
+            try:
+                action()
+            except driver().OperationalError as error:
+                if "locked" not in str(error) or monotonic() >= ends_at:
+                    raise exc.OperationalError(statement, None, error) from error
+                sleep(uniform(0, _TRIES_APART_S))  # noqa: S311 it only keeps processes apart
+            else:
+                return
 
     def _remaining_wait_s(self) -> float:
         """Return how long to wait for other writers: never longer than the caller."""

@@ -19,7 +19,7 @@ from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.query import Candidate
 from commonbrain.model.recall_result import render_item, shown_fields
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.items import to_item
+from commonbrain.retrieval.packing import to_item
 from commonbrain.runtime.bootstrap import build_services, make_embedder
 from commonbrain.services import Services
 from commonbrain.testing.builders import SeededRandom

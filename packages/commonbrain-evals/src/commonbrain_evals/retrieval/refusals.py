@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 
 from commonbrain.config import Settings
@@ -20,7 +21,6 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import full_text
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain_evals.retrieval.beam import BEAM

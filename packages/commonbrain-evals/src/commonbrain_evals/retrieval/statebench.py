@@ -13,6 +13,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
+from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +25,6 @@ from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import full_text
 from commonbrain.model.recall_result import EARLIER, Item
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress

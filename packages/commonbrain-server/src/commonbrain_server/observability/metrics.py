@@ -180,7 +180,7 @@ class PrometheusMetrics(NoTelemetry):
     def recalled(self, run: RecallMetrics) -> None:
         """Count results, scores and tokens of a recall."""
         self._time("recall", run.stages_ms)
-        self._recalls.labels(run.verdict).inc()
+        self._recalls.labels(run.status).inc()
         for reason, count in run.left_out.items():
             self._left_out.labels(reason).inc(count)
         if run.top_score is not None:

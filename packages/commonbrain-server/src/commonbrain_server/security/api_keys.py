@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.model.agents import ApiKey
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
@@ -24,6 +23,7 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
+from commonbrain.storage.agents import ApiKey
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain_server.security.authentication import (
     LruCache,

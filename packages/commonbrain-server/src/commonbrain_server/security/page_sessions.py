@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock, RandomSource
-from commonbrain.model.agents import ApiKey
 from commonbrain.model.errors import AuthenticationError, LimitExceededError, RejectedError
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,
@@ -19,6 +18,7 @@ from commonbrain.model.limits import (
     VERIFIED_MAX,
 )
 from commonbrain.model.scope import Caller
+from commonbrain.storage.agents import ApiKey
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.storage.repositories.page_sessions import StoredPageSession
 from commonbrain.web.page_sessions import PageSession

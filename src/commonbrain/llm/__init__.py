@@ -1,1 +1,0 @@
-"""Optional language models that extract causes and write reflections."""
