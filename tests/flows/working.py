@@ -7,7 +7,6 @@ from typing import Any
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.worker import Listener, Worker
-from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind
@@ -31,8 +30,10 @@ class Fragile(WordHashEmbedder):
         return super().passages(texts)
 
 
-class Breaking(PatternExtractor):
+class Breaking:
     """Has an unexpected fault."""
+
+    name = "breaking"
 
     def atoms(self, text: str) -> Sequence[Atom]:
         raise LookupError(text)

@@ -1,6 +1,6 @@
-"""Extraction and reflection by rules of English, the defaults, which need no model.
+"""Reflection by rules of English, the default, which needs no model.
 
-The rules are imported by the first call, because opening a store needs neither.
+The rules are imported by the first call, because opening a store needs none.
 """
 
 from __future__ import annotations
@@ -10,23 +10,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.model.atoms import Atom
     from commonbrain.text.summaries import Reflection, SourceText
 
-PATTERNS: Final = "patterns"
 EXTRACTIVE: Final = "extractive"
-
-
-class PatternExtractor:
-    """Extracts causes by English patterns; needs no network."""
-
-    name = PATTERNS
-
-    def atoms(self, text: str) -> Sequence[Atom]:
-        """Extract atoms by patterns, most specific first."""
-        from commonbrain.text.causes import extract_atoms  # noqa: PLC0415
-
-        return extract_atoms(text)
 
 
 class ExtractiveReflector:

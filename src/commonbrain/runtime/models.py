@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakValueDictionary
 
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
+from commonbrain.extras import load_row
 from commonbrain.forks import after_fork
-from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
+from commonbrain.llm.rule_based import ExtractiveReflector
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.interface import SpaceMismatch
@@ -26,8 +27,6 @@ EmbedderFactory = Callable[[Options], Embedder]
 """Creates an embedder from settings; loads and sends nothing yet."""
 
 
-ExtractorFactory = Callable[[Options], Extractor]
-"""Creates an extractor from settings; sends nothing yet."""
 ReflectorFactory = Callable[[Options], Reflector]
 """Creates a reflector from settings; sends nothing yet."""
 
@@ -92,30 +91,6 @@ EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
     "openai": _openai,
 }
 """By name; creation is cheap, models load on first use."""
-
-
-def _patterns(_options: Options) -> Extractor:
-    return PatternExtractor()
-
-
-def _ollama_chat(options: Options) -> Extractor:
-    from commonbrain.llm.extraction import OLLAMA_CHAT, ChatExtractor  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatExtractor(OLLAMA_CHAT, options)
-
-
-def _openai_chat(options: Options) -> Extractor:
-    from commonbrain.llm.extraction import OPENAI_CHAT, ChatExtractor  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatExtractor(OPENAI_CHAT, options)
-
-
-EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
-    "patterns": _patterns,
-    "ollama": _ollama_chat,
-    "openai": _openai_chat,
-}
-"""By name; the first is the default and needs no model."""
 
 
 def _extractive(_options: Options) -> Reflector:
@@ -194,10 +169,8 @@ def settings_of(space: str, *, records: Path | None = None) -> str | None:
 
 __all__ = [
     "EMBEDDERS",
-    "EXTRACTORS",
     "REFLECTORS",
     "EmbedderFactory",
-    "ExtractorFactory",
     "NamedModel",
     "Options",
     "ReflectorFactory",
@@ -315,24 +288,12 @@ def make_extractor(settings: Settings) -> Extractor:
     """Create the configured extractor; sends nothing yet.
 
     Raises:
-        InvalidInputError: There is no such extractor, or its settings are missing or invalid.
+        InvalidInputError: There is no such extractor, its settings are missing or invalid, or
+            `extra_missing`, its package is not installed.
 
     """
-    make = EXTRACTORS.get(settings.extractor)
-    if make is None:
-        raise InvalidInputError(
-            f"There is no extractor {settings.extractor[:40]!r}.",
-            hint=f"COMMONBRAIN_EXTRACTOR may be {', '.join(EXTRACTORS)}.",
-        )
-    options = Options(
-        model=settings.extractor_model,
-        url=settings.extractor_url,
-        key=settings.extractor_api_key,
-        timeout_s=settings.extractor_timeout_s,
-        retries=settings.extractor_retries,
-        tokens_max=settings.extractor_tokens_max,
-    )
-    return make(options)
+    make = cast("Callable[[Settings], Extractor]", load_row("causes", "extractor", extra="causes"))
+    return make(settings)
 
 
 def make_reflector(settings: Settings) -> Reflector:
