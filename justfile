@@ -33,6 +33,9 @@ test-import *arguments: (test "import" arguments)
 # Run the tests of trained ranking.
 test-learn *arguments: (test "learn" arguments)
 
+# Run the tests of the extraction of causes.
+test-causes *arguments: (test "causes" arguments)
+
 # Run the tests of the adapters of agent frameworks.
 test-adapters *arguments: (test "adapters" arguments)
 

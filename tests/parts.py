@@ -23,6 +23,7 @@ PARTS: Final[Mapping[str, str]] = {
     "server": "teams: HTTP, tenants, keys, login, quotas, Postgres, Redis, metrics, deployment",
     "import": "the formats of other systems",
     "learn": "trained ranking: training, registry, rollout",
+    "causes": "causes that texts state",
     "adapters": "agent frameworks",
     "models": "embedders and rerankers that are not the built-in one",
     "evals": "evaluations and benchmarks",
@@ -54,7 +55,7 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/reading_the_audit flows/retention flows/revise* flows/undo* doors/correcting
     """,
     "invalidation": "flows/cascade* flows/placing flows/settling flows/open_conflicts",
-    "causality": "flows/atomizing* flows/atoms* flows/chains_by_name flows/fields flows/trace",
+    "causality": "flows/chains_by_name flows/fields flows/trace",
     "coordination": """
         flows/boot flows/action_items flows/action_item_laws flows/handoffs flows/leases
         flows/messages* flows/session*

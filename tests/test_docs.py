@@ -51,6 +51,7 @@ PAGES = [
 PARTS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "adapters": ["use-with-*"],
+        "causes": ["extract-causes"],
         "distributed": ["shard-by-tenant"],
         "evals": ["evaluate-*"],
         "import": ["import-*"],

@@ -99,6 +99,7 @@ NETWORK = (
 )
 OTHERS = (
     *(
+        "commonbrain_causes",
         "commonbrain_evals",
         "commonbrain_learn",
         "commonbrain.transfer",

@@ -11,7 +11,6 @@ from commonbrain.model.limits import (
     AGENDA_DEFAULT,
     AUDIT_PAGE_DEFAULT,
     EMBED_BATCH,
-    ITEMS_PER_CALL_MAX,
     LIST_PAGE_DEFAULT,
     PRUNE_AT_ONCE_MAX,
 )
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from commonbrain.administration.backup import Repaired
     from commonbrain.administration.embedding_spaces import EmbeddingSpaces
     from commonbrain.administration.status import CallMetrics, Diagnosis, StoreStatus
-    from commonbrain.causality.atomize import Atomized
     from commonbrain.causality.trace import CausalTrace
     from commonbrain.consolidation.maintenance import Maintain
     from commonbrain.consolidation.reflection import Reflect
@@ -603,31 +601,6 @@ class Brain:
 
         return CausalTrace(self.services, self.caller)
 
-    def atomize(
-        self,
-        ids: Sequence[str] | str = (),
-        *,
-        kinds: Sequence[Kind | str] = (),
-        project: str | None = None,
-        limit: int = ITEMS_PER_CALL_MAX,
-        before: str | None = None,
-    ) -> Atomized:
-        """Extract causes from stored memories into atoms; repeating it adds nothing.
-
-        Args:
-            ids: the memories; by default the newest that the caller may see.
-            kinds: only these kinds.
-            project: only this project and global memories.
-            limit: at most this many, 1 to 100.
-            before: continue after the last call; its `next`.
-
-        """
-        from commonbrain.causality.atomize import Atomize  # noqa: PLC0415
-
-        return Atomize(self.services, self.caller)(
-            ids, kinds=kinds, project=project, limit=limit, before=before
-        )
-
     @property
     def skills(self) -> Skills:
         """List skills, and those that a query would trigger."""
@@ -677,7 +650,7 @@ class Brain:
             source: a file or folder.
             project: overrides the project that the source suggests.
             dry_run: read and validate everything, store nothing.
-            extract_causes: store stated causes as atoms; `atomize` can do this later.
+            extract_causes: store stated causes as atoms, for which `commonbrain[causes]` is needed.
             on_progress: called after every batch of at most 64.
 
         Raises:

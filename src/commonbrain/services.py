@@ -98,7 +98,8 @@ class Services:
 
     store: Store
     embedder: Embedder
-    extractor: Extractor
+    extractor: Callable[[], Extractor]
+    """Created on demand; it belongs to a package, and only `atomize` asks it."""
     reflector: Reflector
     clock: Clock
     random_source: RandomSource

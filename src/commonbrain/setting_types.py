@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from commonbrain.text.redaction import is_url
+from commonbrain.hosts import is_url
 
 ASYMMETRIC: Final = frozenset(
     "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 ES256K EdDSA".split()
@@ -53,8 +53,8 @@ def safe_url(url: str | None) -> str | None:
     parts = urlsplit(url or "")
     if "@" in parts.netloc:
         raise ValueError("it must not contain a name or password")
-    is_here = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
-    if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_here):
+    is_local_host = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_local_host):
         raise ValueError("it must be https, or http on this machine")
     return url
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.security.secret_values import SecretMatch, describe_place, redacted
 from commonbrain.security.secrets import FORMATS, SUBSTRINGS, PatternSecretScanner
-from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 from tests.secrets import INNOCENT, SECRETS, made_up
 
 SCREEN = PatternSecretScanner()

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model import ids
+from commonbrain.security.folding import folded, joined_lines, origin
+from commonbrain.security.secret_values import redacted
 from commonbrain.security.secrets import FORMATS, PatternSecretScanner
-from commonbrain.text.folding import folded, joined_lines, origin
-from commonbrain.text.redaction import redacted
 from tests.adapters.test_screen import grows_linearly
 from tests.secrets import INNOCENT, SECRETS
 

@@ -18,7 +18,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.text.extra_words import extra_words
+from commonbrain.text.normalisation import extra_words
 from tests.contracts.store_steps import (
     EMBEDDER,
     OpenStore,

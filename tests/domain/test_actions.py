@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.causality.actions import action_key, action_label, reports_change
 from commonbrain.causality.result import PrecursorsResult, precursors
-from commonbrain.text.actions import action_key, action_label, reports_change
 
 SUBJECTS = ("config push", "checkout", "mail queue", "nightly import", "payments-db")
 ACTIONS = (

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.kinds import Kind, Severity
-from commonbrain.text.classification import classify, label_in, severity_of
-from commonbrain.text.kind_model import PREDICTED
+from commonbrain.text.classification import PREDICTED, classify, label_in, severity_of
 
 
 def test_kind_of_a_plain_text_is_what_a_reader_would_call_it(subtests: pytest.Subtests) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.text.commits import concerns_commits, runs_commit
+from commonbrain.coordination.commits import concerns_commits, runs_commit
 
 HEREDOC = "<<'END'\nit's done\ngit status\nEND\n"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.text.extra_words import extra_words, indexed_text
+from commonbrain.text.normalisation import extra_words, indexed_text
 
 ROCKET, BUG = "\U0001f680", "\U0001f41b"
 UUID = "5d2e953c-99db-4cb1-b9c5-e2ff2e704b4d"

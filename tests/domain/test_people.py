@@ -5,8 +5,7 @@ from time import process_time
 import pytest
 
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.text.entities import extract_entities
-from commonbrain.text.people import people_in
+from commonbrain.text.entities import extract_entities, people_in
 
 # Each text with the people in it.
 LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -61,7 +61,7 @@ def test_background_import_of_a_file_is_queued_without_an_extra(tmp_path: Path) 
     assert "import | queued" in brain(tmp_path, "job", "list")
 
 
-OF_OTHERS = ("adapters", "client", "evals", "import", "learn", "server")
+OF_OTHERS = ("adapters", "causes", "client", "evals", "import", "learn", "server")
 """Packages that only extras bring."""
 
 
@@ -113,3 +113,16 @@ def test_worker_of_one_person_needs_no_server(core_alone: tuple[str, str], home:
     ended = brain_alone(core_alone, home, "worker", "--once")
 
     assert ended.returncode == 0, ended.stderr
+
+
+def test_text_is_remembered_where_nothing_extracts_its_causes(
+    core_alone: tuple[str, str], home: Path
+) -> None:
+    text = "The release is late because the runner ran out of disk."
+    asked = brain_alone(core_alone, home, "remember", text, "--kind", "event", "--extract-causes")
+    sent = brain_alone(core_alone, home, "message", "send", text, "--to", "bo")
+
+    assert (asked.returncode, sent.returncode) == (0, 0), asked.stderr + sent.stderr
+    [warning] = [line for line in asked.stdout.splitlines() if "causes" in line]
+    assert "pip install 'commonbrain[causes]'" in warning
+    assert "commonbrain[causes]" not in sent.stdout

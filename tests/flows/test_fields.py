@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from commonbrain_causes.atomize import atomizer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ def test_every_way_of_writing_makes_the_vectors_of_fields(brain: Brain, tmp_path
     by_mark = stored(brain, DISK)
     message = remember_one(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
     saved = stored(brain, "The build is slow because the cache was cold all night.", kind="event")
-    later = brain.atomize(saved).items[0]
+    later = atomizer_of(brain)(saved).items[0]
     newer = brain.revise.supersede(
         by_mark,
         "The disk was only half full.",

@@ -345,7 +345,7 @@ def test_failure_inside_a_job_is_retried_and_reported_without_content(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember("The kettle boiled dry because nobody was there.", kind="event")
-    broken = Brain(replace(brain.services, extractor=Breaking()), brain.caller)
+    broken = Brain(replace(brain.services, extractor=Breaking), brain.caller)
     job = brain.jobs.run("atomize")
     for _ in range(3):
         a_worker(broken).sweep()

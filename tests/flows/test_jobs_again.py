@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from commonbrain_causes.extractors import PatternExtractor
 
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
@@ -150,7 +151,7 @@ def test_job_of_a_worker_killed_within_a_page_is_completed_by_the_next_worker(
     with opened(shutil.copytree(taken.folder, tmp_path / "killed"), clock=clock) as brain:
         clock.move(timedelta(seconds=JOB_LEASE_S))
         with_dying_extractor = Brain(
-            replace(brain.services, extractor=DyingExtractor(50)), brain.caller
+            replace(brain.services, extractor=lambda: DyingExtractor(50)), brain.caller
         )
         with pytest.raises(Killed):
             a_worker(with_dying_extractor).sweep()

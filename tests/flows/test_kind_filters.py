@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 import pytest
+from commonbrain_causes.atomize import atomizer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,15 +96,16 @@ def test_kinds_and_labels_must_both_match(brain: Brain) -> None:
     assert [item.id for item in labelled] == [loud]
 
 
+@pytest.mark.part("causes")
 def test_prune_and_atomize_accept_aliases_of_kinds(brain: Brain) -> None:
     stored(brain, "The kettle failed because the fuse blew", kind="meeting")
     stored(brain, "The toaster failed because the plug melted", kind="event")
 
-    assert brain.atomize(kinds=["meeting"]).read == 1
-    assert brain.atomize(kinds=["observation", "meeting"]).read == 2
+    assert atomizer_of(brain)(kinds=["meeting"]).read == 1
+    assert atomizer_of(brain)(kinds=["observation", "meeting"]).read == 2
     assert brain.prune(kinds=["meeting", "observation"]).count == 0
     with pytest.raises(InvalidInputError):
-        brain.atomize(kinds=["todo"])
+        atomizer_of(brain)(kinds=["todo"])
 
 
 def test_retention_rules_accept_aliases_of_kinds() -> None:

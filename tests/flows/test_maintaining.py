@@ -15,7 +15,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.schema.memories import memories
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
-from commonbrain.text.extra_words import extra_words
+from commonbrain.text.normalisation import extra_words
 from tests.contracts.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
 from tests.flows.test_jobs_again import killed_at

@@ -11,9 +11,9 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
 from commonbrain.security import secrets
 from commonbrain.security.credentials import NOUNS
+from commonbrain.security.secret_values import SecretMatch
 from commonbrain.security.secrets import PATTERNS_VERSION
 from commonbrain.storage.interface import Finding
-from commonbrain.text.redaction import SecretMatch
 from tests.flows.asking import stored
 from tests.secrets import SECRETS
 

@@ -31,8 +31,10 @@ class Fragile(WordHashEmbedder):
         return super().passages(texts)
 
 
-class Breaking(PatternExtractor):
+class Breaking:
     """Has an unexpected fault."""
+
+    name = "breaking"
 
     def atoms(self, text: str) -> Sequence[Atom]:
         raise LookupError(text)

@@ -44,7 +44,11 @@ QUESTION: Final = "Which port does the API of the shop use?"
 CORRECTION: Final = "The API of the shop listens on port 9000."
 
 
-PACKAGED: Final[Mapping[str, str]] = {"eval": "eval run workdays", "learn": "model list"}
+PACKAGED: Final[Mapping[str, str]] = {
+    "causes": "atomize",
+    "eval": "eval run workdays",
+    "learn": "model list",
+}
 """By extra, a command of the package that it installs."""
 
 

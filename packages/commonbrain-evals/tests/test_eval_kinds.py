@@ -9,7 +9,7 @@ from commonbrain_models.calibration import CalibrationSplit
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
-from commonbrain.text.kind_model import PREDICTED, ROW, WEIGHTS_FILE
+from commonbrain.text.classification import PREDICTED, ROW, WEIGHTS_FILE
 
 RIGHT_MIN = 0.8
 ROUNDING_MAX = 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.causality.actions import ActionKey, action_key
 from commonbrain.causality.result import (
     Pattern,
     Precursor,
@@ -35,7 +36,6 @@ from commonbrain.retrieval.plan import search_terms
 from commonbrain.retrieval.provenance import seen
 from commonbrain.security.guard import note_shown
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.actions import ActionKey, action_key
 from commonbrain.text.time_expressions.calendar import EARLIEST
 
 if TYPE_CHECKING:

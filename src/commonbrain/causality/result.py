@@ -9,12 +9,12 @@ from datetime import datetime
 from statistics import fmean, median
 from typing import Final
 
+from commonbrain.causality.actions import ActionKey, action_key, action_label
 from commonbrain.causality.traversal import Hop
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, State
 from commonbrain.retrieval.provenance import FORGOTTEN
-from commonbrain.text.actions import ActionKey, action_key, action_label
 
 PRECURSORS_MAX: Final = 5
 DELAYS_MIN: Final = 2

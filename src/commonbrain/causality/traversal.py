@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.causality.actions import action_key, denies_change, reports_change
 from commonbrain.model.kinds import AtomDetail, IncidentDetail, Kind, kinds_where
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory, State
@@ -16,7 +17,6 @@ from commonbrain.model.scope import Caller
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.retrieval.provenance import seen
 from commonbrain.storage.interface import Direction, GraphReader, QueryScope
-from commonbrain.text.actions import action_key, denies_change, reports_change
 from commonbrain.text.names import (
     Name,
     basis_of_names,

@@ -19,6 +19,7 @@ from rich.text import Text
 from commonbrain.cli.commands import client_scopes, clients, complete_from
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized
+from commonbrain.hosts import is_local_host, is_url
 from commonbrain.integrations import (
     KEY_VARIABLE,
     ConfigEdit,
@@ -40,7 +41,6 @@ from commonbrain.integrations import (
 from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
-from commonbrain.text.redaction import is_here, is_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +301,7 @@ def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
     if connect_options.key_file is None and not connect_options.no_key:
         message = f"Put the key into {KEY_VARIABLE} where {connect_options.client} starts."
         console.print(Sanitized(Text(message)))
-    if at.scheme == "http" and not is_here(at.hostname or ""):
+    if at.scheme == "http" and not is_local_host(at.hostname or ""):
         console.print(Sanitized(Text("Over http others can read the key on its way: use https.")))
 
 

@@ -16,8 +16,8 @@ from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.cli.output import STREAMS
 from commonbrain.extras import IMPORT_FORMATS
+from commonbrain.hosts import is_url
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.text.redaction import is_url
 
 _STATE: Final = ContextVar("_STATE", default=GlobalOptions())  # noqa: B039 it is frozen
 """Typer's context, for a command that already has the maximum number of parameters."""

@@ -43,7 +43,7 @@ from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
 from commonbrain.storage.retention_rules import Retention, RetentionRule
-from commonbrain.text.extra_words import extra_words
+from commonbrain.text.normalisation import extra_words
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from commonbrain.consolidation.episodes import CLUSTER_MIN
+from commonbrain.coordination.commits import COMMIT_TERMS, concerns_commits
 from commonbrain.coordination.handoff import (
     RESERVED_PREFIX,
     Handoff,
@@ -65,7 +66,6 @@ from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
-from commonbrain.text.commits import COMMIT_TERMS, concerns_commits
 from commonbrain.text.normalisation import normalise_line
 
 COOLDOWN: Final = timedelta(minutes=5)

@@ -207,7 +207,7 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
 
 def _commits(event: HookEvent) -> bool:
     # Only this hook needs the import.
-    from commonbrain.text.commits import runs_commit  # noqa: PLC0415
+    from commonbrain.coordination.commits import runs_commit  # noqa: PLC0415
 
     return runs_commit(event.command)
 

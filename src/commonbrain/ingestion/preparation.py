@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.extras import extra_missing, is_installed, load_row
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
@@ -65,7 +66,6 @@ from commonbrain.model.scope import (
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
-from commonbrain.text.causes import extract_atoms
 from commonbrain.text.classification import (
     TaggedText,
     assignee_in,
@@ -91,6 +91,8 @@ from commonbrain.text.segmentation import split
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
+
+    from commonbrain.model.atoms import Atom
 
     class DraftFields(TypedDict, total=False, extra_items=object):
         """What may be given with a text; None is the default of each.
@@ -337,7 +339,12 @@ def prepare_drafts(
         _prepare(part, caller, services=services, timer=timer, redacts=redacts)
         for part in _derived_drafts(prepared)
     ]
-    return replace(prepared, derived=tuple(parts), rationales=_rationales_of(prepared))
+    return replace(
+        prepared,
+        derived=tuple(parts),
+        rationales=_rationales_of(prepared),
+        warnings=prepared.warnings + _missing_causes(prepared),
+    )
 
 
 def _prepare(
@@ -471,10 +478,13 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
     own = [*whole, *tagged_texts(without_quotations(body))]
     if draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks:
         tagged += extract_tasks(body)
-    if _extracts_causes(source):
+    extract_atoms = _load_patterns() if _extracts_causes(source) else None
+    if extract_atoms is not None:
         tagged += [
-            of_atom(one, confidence=confidence_of(one, of=source.admitted.kind, trust=source.trust))
-            for one in extract_atoms(untagged(body))
+            of_atom(
+                atom, confidence=confidence_of(atom, of=source.admitted.kind, trust=source.trust)
+            )
+            for atom in extract_atoms(untagged(body))
         ]
     detail = source.admitted.detail
     recipients = detail.recipients if isinstance(detail, MessageDetail) else ()
@@ -522,6 +532,23 @@ def _extracts_causes(source: PreparedDraft) -> bool:
     if is_requested is None:
         return extracts is CauseExtraction.BY_DEFAULT
     return is_requested and extracts is not CauseExtraction.NEVER
+
+
+@cache
+def _load_patterns() -> Callable[[str], Sequence[Atom]] | None:
+    """Return what extracts causes from a text; None if its package is not installed."""
+    if not is_installed("commonbrain_causes"):
+        return None
+    row = load_row("causes", "patterns", extra="causes")
+    return cast("Callable[[str], Sequence[Atom]]", row)
+
+
+def _missing_causes(source: PreparedDraft) -> tuple[str, ...]:
+    """Warn an author who asks for causes that nothing here extracts them."""
+    if not source.draft.extract_causes or not _extracts_causes(source) or _load_patterns():
+        return ()
+    error = extra_missing("commonbrain[causes]", extra="causes")
+    return (f"Its causes were not extracted. {error.message} {error.hint}",)
 
 
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:

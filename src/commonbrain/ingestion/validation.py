@@ -35,12 +35,12 @@ from commonbrain.model.memory import Draft, texts_of, with_texts
 from commonbrain.model.scope import Caller, OnSecret
 from commonbrain.model.skills import read_trigger
 from commonbrain.model.timestamps import instant
+from commonbrain.security.secret_values import SecretMatch, describe_place, redacted
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.normalisation import without_private
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 
 
 def _with_columns(detail: Detail, given: Mapping[str, object], *, kind: Kind) -> Detail:

@@ -18,7 +18,6 @@ from commonbrain.administration.embedding_spaces import (
     services_in_space,
     tenant_cursors,
 )
-from commonbrain.causality.atomize import Atomize
 from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import InvalidInputError
@@ -79,30 +78,6 @@ def embed(task: JobContext) -> None:
             enqueue_embedding(tx, task.services, caller=task.caller, is_down=False)
 
 
-def atomize(task: JobContext) -> None:
-    """Extract causes from memories, page by page from the newest."""
-    given, services = task.job.given, task.services
-    counts = {name: _count(task, name) for name in ("read", "atoms", "rejected")}
-    before = cast("str | None", task.job.reached.get("before"))
-    find = Atomize(services, task.caller)
-    with services.store.snapshot(task.caller.tenant) as tx:
-        total = sum(tx.memories.counts().values())
-    while task.is_live:
-        task.pause()
-        page = find(**_atomize_options(given), before=before)
-        counts["read"] += page.read
-        # Already present if an earlier attempt stored it but did not record its progress.
-        counts["atoms"] += page.stored + page.known
-        counts["rejected"] += page.rejected
-        before = page.next
-        with task.step() as tx:
-            if before is None:
-                task.finish(tx, counts)
-            else:
-                share = counts["read"] / max(total, counts["read"], 1)
-                task.save_progress(tx, share, reached={**counts, "before": before})
-
-
 def rebuild_text_index(task: JobContext) -> None:
     """Rebuild the full-text index from the rows."""
 
@@ -118,11 +93,6 @@ def rebuild_text_index(task: JobContext) -> None:
 def _count(task: JobContext, name: str) -> int:
     """Return the count of earlier attempts."""
     return cast("int", task.job.reached.get(name, 0))
-
-
-def _atomize_options(given: Mapping[str, object]) -> dict[str, Any]:
-    """Return the arguments of atomize, validated by its table of fields."""
-    return {name: given[name] for name in ("kinds", "project") if name in given}
 
 
 def reembed(task: JobContext) -> None:

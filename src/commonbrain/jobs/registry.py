@@ -143,7 +143,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "atomize": JobKind(
         purpose="Extract causes from stored memories.",
-        handle=deferred("commonbrain.jobs.handlers:atomize"),
+        extra="causes",
         is_resumable=True,
         parameters={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,

@@ -20,8 +20,7 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.extra_words import extra_words
-from commonbrain.text.normalisation import normalise_line
+from commonbrain.text.normalisation import extra_words, normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 

@@ -27,9 +27,9 @@ from commonbrain.model.query import FeedbackEvent, RecallTrace
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
+from commonbrain.security.secret_values import redacted
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.storage.interface import Heartbeat, MemoryAccess, ShownMemories
-from commonbrain.text.redaction import redacted
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store

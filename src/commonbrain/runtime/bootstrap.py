@@ -193,7 +193,7 @@ def build_services(
     return Services(
         store=store,
         embedder=CachingEmbedder(embedder),
-        extractor=make_extractor(settings),
+        extractor=partial(make_extractor, settings),
         reflector=make_reflector(settings),
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from commonbrain.hosts import is_url
 from commonbrain.model.sessions import PASSED_VARIABLES
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.local_socket import JsonObject
-from commonbrain.text.redaction import is_url
 
 PLAIN: Final = partial(HelpFormatter, width=80)
 """To measure the terminal, argparse would import a tenth of what a hook does."""

@@ -13,12 +13,12 @@ from typing import Final
 
 from commonbrain.client import Brain, identity_of
 from commonbrain.coordination.processes import LocalProcesses
+from commonbrain.hosts import is_url
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.bootstrap import brain_of
 from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
-from commonbrain.text.redaction import is_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,18 +49,6 @@ _LOG: Final = logging.getLogger(__name__)
 _EXTRA: Final = "models"
 
 
-class PatternExtractor:
-    """Extracts causes by English patterns; needs no network."""
-
-    name = "patterns"
-
-    def atoms(self, text: str) -> Sequence[Atom]:
-        """Extract atoms by patterns, most specific first."""
-        from commonbrain.text.causes import extract_atoms  # noqa: PLC0415 opening needs no rules
-
-        return extract_atoms(text)
-
-
 class ExtractiveReflector:
     """Selects sentences by their content; needs no network."""
 
@@ -113,12 +101,6 @@ EMBEDDERS: Final[Mapping[str, Callable[[Options], Embedder]]] = {
     "openai": _packaged("embedder-openai"),
 }
 """By name; creation is cheap, models load on first use, and nothing is sent before."""
-EXTRACTORS: Final[Mapping[str, Callable[[Options], Extractor]]] = {
-    PatternExtractor.name: lambda _: PatternExtractor(),
-    "ollama": _packaged("extractor-ollama"),
-    "openai": _packaged("extractor-openai"),
-}
-"""By name; the first is the default and needs no model."""
 REFLECTORS: Final[Mapping[str, Callable[[Options], Reflector]]] = {
     ExtractiveReflector.name: lambda _: ExtractiveReflector(),
     "ollama": _packaged("reflector-ollama"),
@@ -382,22 +364,12 @@ def make_extractor(settings: Settings) -> Extractor:
     """Create the configured extractor; sends nothing yet.
 
     Raises:
-        InvalidInputError: There is no such extractor, or its settings are missing or invalid.
+        InvalidInputError: There is no such extractor, its settings are missing or invalid, or
+            `extra_missing`, its package is not installed.
 
     """
-    make = _choose(EXTRACTORS, settings.extractor, purpose="extractor")
-    options = Options(
-        model=settings.extractor_model,
-        url=settings.extractor_url,
-        key=settings.extractor_api_key,
-        timeout_s=settings.extractor_timeout_s,
-        retries=settings.extractor_retries,
-        tokens_max=settings.extractor_tokens_max,
-    )
-    try:
-        return make(options)
-    except InvalidInputError as error:
-        return _replace_missing(settings.extractor, "extractor", missing=error)
+    make = cast("Callable[[Settings], Extractor]", load_row("causes", "extractor", extra="causes"))
+    return make(settings)
 
 
 def make_reflector(settings: Settings) -> Reflector:

@@ -12,6 +12,7 @@ from commonbrain.clock import Clock, SystemClock
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.extras import load_row
+from commonbrain.hosts import is_url
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
@@ -29,7 +30,6 @@ from commonbrain.storage.interface import (
 from commonbrain.storage.job_queue import LocalQueue, Queue
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
-from commonbrain.text.redaction import is_url
 
 
 class SqliteFiles:

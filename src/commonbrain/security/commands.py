@@ -8,9 +8,14 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Final
 
-from commonbrain.security.secret_values import PLACEHOLDER, credential, is_strong, places_of
+from commonbrain.security.secret_values import (
+    PLACEHOLDER,
+    SecretMatch,
+    credential,
+    is_strong,
+    places_of,
+)
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.redaction import SecretMatch
 
 _ARGUMENT: Final = r"[\"']?(?P<value>[^\s\"'|;&<>`，。；]{3,200})"  # noqa: RUF001
 _LONG: Final = rf"(?P<gap>[ =]){_ARGUMENT}"

@@ -21,12 +21,12 @@ from commonbrain.security.commands import find_in_commands
 from commonbrain.security.secret_values import (
     PASSWORD_CHARS_MIN,
     SIGNS,
+    SecretMatch,
     credential,
     is_no_secret,
     is_strong,
 )
 from commonbrain.text.patterns import lazy_pattern, lower_case
-from commonbrain.text.redaction import SecretMatch
 
 NOUNS: Final = {
     "en": {

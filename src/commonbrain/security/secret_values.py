@@ -1,11 +1,42 @@
-"""The shapes of credentials' values, by which a word of a sentence or command is one or not."""
+"""Detected secrets, and the shapes of credentials' values, by which a word is one or not."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.redaction import SecretMatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretMatch:
+    """A span of a text that is a secret, or looks like one."""
+
+    sort: str
+    """The type in words, such as "GitHub token"; never a part of the secret."""
+    start: int
+    end: int
+    is_certain: bool = True
+    """Whether it is removed or rejected; random-looking text only causes a warning."""
+
+
+def describe_place(text: str, position: int) -> str:
+    """Return a position as "line L, column C", both counted from 1."""
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return f"line {line}, column {column}"
+
+
+def redacted(text: str, matches: Iterable[SecretMatch]) -> str:
+    """Replace every certain secret by its type."""
+    parts: list[str] = []
+    done = 0
+    for one in sorted(matches, key=lambda one: one.start):
+        if one.is_certain and one.end > done:
+            parts += [text[done : max(one.start, done)], f"[redacted: {one.sort}]"]
+            done = one.end
+    return "".join([*parts, text[done:]])
+
 
 PLACEHOLDER: Final = lazy_pattern(
     r"^[/~.$%]|^https?:|[{(\[<]|\*\*|%\w+%|your|my[_-]|example|sample|dummy|placeholder|redacted"

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple, Protocol
 
 from commonbrain.model.values import dataclass, replace
 from commonbrain.security.credentials import find_credentials
-from commonbrain.security.secret_values import PLACEHOLDER
-from commonbrain.text.folding import FoldedText, folded, joined_lines, origin
+from commonbrain.security.folding import FoldedText, folded, joined_lines, origin
+from commonbrain.security.secret_values import PLACEHOLDER, SecretMatch
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.redaction import SecretMatch
 
 
 class SecretScanner(Protocol):

@@ -17,6 +17,7 @@ import numpy as np
 
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
+from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, embed_passages
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
@@ -25,8 +26,8 @@ from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.runtime.bootstrap import make_trained_models
-from commonbrain.runtime.models import ExtractiveReflector, PatternExtractor
+from commonbrain.runtime.bootstrap import make_extractor, make_trained_models
+from commonbrain.runtime.models import ExtractiveReflector
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs
@@ -245,7 +246,7 @@ def a_brain(
     services = Services(
         store=store,
         embedder=embedder,
-        extractor=PatternExtractor(),
+        extractor=partial(make_extractor, Settings.model_construct()),
         reflector=ExtractiveReflector(),
         clock=clock,
         random_source=random_source or SeededRandom(),

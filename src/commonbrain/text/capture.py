@@ -11,7 +11,6 @@ from commonbrain.text.classification import tagged_texts, without_quotations
 from commonbrain.text.clauses import is_factual, is_question
 from commonbrain.text.frames import stems_of
 from commonbrain.text.normalisation import normalise, without_injected_context
-from commonbrain.text.phrases import Phrases
 from commonbrain.text.reports import (
     ClauseType,
     clauses_of,
@@ -21,7 +20,7 @@ from commonbrain.text.reports import (
     states_failure,
 )
 from commonbrain.text.segmentation import CHUNK_WORDS_MIN, GAP, count_words, passages
-from commonbrain.text.words import Sort, read_words
+from commonbrain.text.words import Phrases, Sort, read_words
 
 CAPTURED_CHARS_MAX: Final = 1000
 """Characters that one message may add; a report of several screens is not a memory."""

@@ -1,4 +1,4 @@
-"""Rule-based parsing of a clause: subject and verb, whether it states a fact, and delays.
+"""Rule-based parsing of a clause: subject and verb, and whether it states a fact.
 
 Every pattern is linear on hostile text: none repeats within a repeat.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.words import PAST_TENSE, UNCHANGED, read_words
+from commonbrain.text.words import PAST_TENSE, UNCHANGED
 
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
@@ -98,20 +98,6 @@ _SPEAKERS: Final = frozenset("i we they you".split())
 _PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
 _BEFORE_PRESENT: Final = _PERSONS | _ADVERBS
 
-_UNITS_S: Final = {
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "morning": 86_400,
-    "day": 86_400,
-    "week": 604_800,
-    "month": 2_592_000,
-    "year": 31_536_000,
-}
-_ONE: Final = frozenset("a an one next following".split())
-_DELAY_WITHIN: Final = 3
-"""Words between "after" and the unit of a delay: "after about two hours"."""
-
 
 def words(text: str) -> list[str]:
     """Return the words of a clause in lower case, without surrounding punctuation."""
@@ -174,28 +160,6 @@ def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
         is_word = tokens[place].isalpha() and not tokens[place].isupper()
         if is_many and is_word and tokens[place] not in _LINKING:
             yield place
-
-
-def seconds_in(text: str) -> float | None:
-    """Return the delay stated in a clause ("two hours later", "within 5 minutes"), in seconds."""
-    plain = [word.plain for word in read_words(text)]
-    for at, word in enumerate(plain):
-        unit_s = _UNITS_S.get(word.removesuffix("s"))
-        before, after = plain[max(0, at - _DELAY_WITHIN) : at], plain[at + 1 : at + 3]
-        if unit_s is None or not before:
-            continue
-        is_later = after[:1] in (["later"], ["afterwards"]) or after == ["after", "that"]
-        is_delay = is_later or not {"after", "within"}.isdisjoint(before)
-        is_next = before[-2:] in (["the", "next"], ["the", "following"])
-        count = 0.5 if "half" in before[-2:] else _count(before[-1])
-        if count and (is_delay or is_next):
-            return count * unit_s
-    return None
-
-
-def _count(word: str) -> float:
-    is_number = word.replace(".", "", 1).isdecimal()
-    return float(word) if is_number else float(word in _ONE)
 
 
 def _is_in_genitive(before: str, after: str) -> bool:

@@ -16,12 +16,12 @@ from typing import Final
 from commonbrain.text.clauses import is_question
 from commonbrain.text.frames import BE, DATES, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.phrases import Phrases
 from commonbrain.text.segmentation import pieces, split_sentences
 from commonbrain.text.words import (
     ARTICLES,
     GROUPS,
     UNCHANGED,
+    Phrases,
     Sort,
     Word,
     is_past,

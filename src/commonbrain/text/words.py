@@ -4,7 +4,8 @@ Every pattern is linear on hostile text: none can match one stretch in two ways.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -359,3 +360,37 @@ def _listed(plain: str, *, is_month: bool) -> Sort | None:
 
 def _plain(written: str, plain: str, *, sort: Sort) -> Word:
     return Word(written, plain, plain if sort is Sort.NUMBER else stem(plain), sort)
+
+
+class Phrases:
+    """Phrases, separated by commas; a word with an asterisk stands for all of its forms."""
+
+    def __init__(self, listed: str) -> None:
+        self._by_first: Final = defaultdict[str, list[Sequence[str]]](list)
+        for phrase in listed.split(","):
+            first, *rest = map(_form, phrase.split())
+            self._by_first[first].append(rest)
+
+    def place_in(self, words: Sequence[Word]) -> int | None:
+        """Return where the first of the phrases begins; None if there is none."""
+        return next((n for n in range(len(words)) if self._begins_at(words, n)), None)
+
+    def are_in(self, words: Sequence[Word]) -> bool:
+        """Return whether one of the phrases occurs."""
+        return self.place_in(words) is not None
+
+    def _begins_at(self, words: Sequence[Word], place: int) -> bool:
+        word = words[place]
+        return any(
+            all(map(_is_form, words[place + 1 :], rest)) and len(words) - place > len(rest)
+            for form in (word.plain, f"{word.stem}*")
+            for rest in self._by_first.get(form, ())
+        )
+
+
+def _form(part: str) -> str:
+    return f"{stem(part[:-1])}*" if part.endswith("*") else part
+
+
+def _is_form(word: Word, part: str) -> bool:
+    return part in {word.plain, f"{word.stem}*"}

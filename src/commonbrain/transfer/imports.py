@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.extras import extra_missing, is_installed
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
 from commonbrain.ingestion.preview import PreviewedDrafts
 from commonbrain.ingestion.result import ItemResult, ItemStatus
@@ -209,8 +210,7 @@ class Import:
             source: a file or folder, depending on the format, or the URL of a database.
             project: overrides the project that the source suggests.
             dry_run: read and validate everything, store nothing.
-            extract_causes: store stated causes as atoms, also from messages; takes time, and
-                `atomize` can do it later.
+            extract_causes: store stated causes as atoms, also from messages; takes time.
             on_progress: called after every batch of at most 64.
 
         Returns:
@@ -245,9 +245,12 @@ class Import:
 
         Raises:
             InvalidInputError: the format is unknown, or the source does not have it;
-                `limit_exceeded`, it has more pieces than allowed, and those before are stored.
+                `limit_exceeded`, it has more pieces than allowed, and those before are stored;
+                `extra_missing`, nothing extracts causes.
 
         """
+        if source.extract_causes and not is_installed("commonbrain_causes"):
+            raise extra_missing("commonbrain[causes]", extra="causes")
         report = resume.since or ImportReport(format=source.format, source=source.path.name)
         importer = self._importer(source)
         if not isinstance(importer, ReadsDatabase):

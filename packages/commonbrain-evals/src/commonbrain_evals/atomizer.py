@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from commonbrain_causes.patterns import extract_atoms
 from commonbrain_models.calibration import split_of
 
 from commonbrain.model.atoms import Atom
-from commonbrain.text.causes import extract_atoms
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import read_rows
 

@@ -16,8 +16,7 @@ from rich.table import Table
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.text.classification import classify
-from commonbrain.text.kind_model import PREDICTED, ROW, read_features
+from commonbrain.text.classification import PREDICTED, ROW, classify, read_features
 from commonbrain_evals.rows import read_rows
 
 _FILE: Final = "kinds.jsonl"

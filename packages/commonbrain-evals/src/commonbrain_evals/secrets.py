@@ -6,8 +6,8 @@ from typing import Final, cast
 
 from commonbrain_models.calibration import CalibrationSplit, split_of
 
+from commonbrain.security.secret_values import redacted
 from commonbrain.security.secrets import PatternSecretScanner
-from commonbrain.text.redaction import redacted
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import read_rows
 

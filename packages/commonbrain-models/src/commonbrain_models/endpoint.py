@@ -28,8 +28,8 @@ from tenacity import (
     wait_random,
 )
 
+from commonbrain.hosts import is_local_host
 from commonbrain.model.errors import UnavailableError
-from commonbrain.text.redaction import is_here
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -206,7 +206,7 @@ class Endpoint:
                 options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
             ),
             # A proxy for the internet cannot reach this machine.
-            trust_env=not is_here(urlsplit(url).hostname or ""),
+            trust_env=not is_local_host(urlsplit(url).hostname or ""),
         )
         # Embedders are not closed; their connections are released with them.
         finalize(self, self._client.close)

@@ -109,7 +109,13 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
     _row("recalls", "Show what past recalls considered and returned.", "recalls", tool=None),
     _row("review", "List what needs a decision.", "review", tool=None),
     _row("doctor", "Check the store and its indexes.", "doctor", tool=None),
-    _row("atomize", "Extract causes and effects from memories.", "atomize", tool=None),
+    _row(
+        "atomize",
+        "Extract causes and effects from memories.",
+        "atomize",
+        tool=None,
+        extra="causes",
+    ),
     _row(
         "model",
         "Show and roll out models.",

@@ -25,12 +25,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
+from commonbrain.hosts import is_local_host
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
-from commonbrain.text.redaction import is_here
 from commonbrain.web.app import Login
 from commonbrain.web.page_sessions import PageSessions
 from commonbrain.web.page_settings import LOOPBACK
@@ -269,7 +269,7 @@ def proxies_of(settings: ServerSettings) -> list[str]:
 
 def _check_reach(settings: ServerSettings) -> None:
     """Refuse to serve other machines without authentication."""
-    if settings.open and not is_here(settings.host):
+    if settings.open and not is_local_host(settings.host):
         raise InvalidInputError(
             f"Other machines can reach {settings.host}, and --open lets every caller in.",
             code="no_access_control",

@@ -40,7 +40,7 @@ from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
-from commonbrain.text.extra_words import indexed_text
+from commonbrain.text.normalisation import indexed_text
 from commonbrain_server.postgres.statistics import OneSize, SelectedTerms, Size, select_rare_terms
 
 _LOOKED_AT: Final = 2

@@ -7,11 +7,11 @@ from datetime import datetime
 from threading import Lock
 from typing import Final, Generic, Protocol, TypeVar
 
+from commonbrain.hosts import is_loopback
 from commonbrain.model.errors import AuthenticationError, RejectedError
 from commonbrain.model.scope import Admission, Caller, Role, Trust
 from commonbrain.storage.agents import Agent
 from commonbrain.storage.interface import Tenant
-from commonbrain.text.redaction import is_loopback
 from commonbrain_server.security.key_texts import KEY_SIGN
 
 

@@ -29,10 +29,10 @@ from oauthlib.oauth2 import (
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from commonbrain.clock import Clock
+from commonbrain.hosts import is_local_host
 from commonbrain.model.errors import AuthenticationError, RejectedError, UnavailableError
 from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
 from commonbrain.setting_types import safe_url
-from commonbrain.text.redaction import is_here
 from commonbrain.web.page_sessions import PageSession
 from commonbrain_server.security.authentication import LOGIN_OVER, Issuer, OidcClient
 from commonbrain_server.security.page_sessions import StoredPageSessions
@@ -171,7 +171,7 @@ class Provider:
                 headers=headers,
                 timeout=self.issuer.timeout_s,
                 # A proxy for the internet cannot reach this machine.
-                trust_env=not is_here(urlsplit(url).hostname or ""),
+                trust_env=not is_local_host(urlsplit(url).hostname or ""),
                 **request,
             ) as response:
                 for piece in response.iter_raw():

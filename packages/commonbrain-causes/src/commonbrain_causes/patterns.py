@@ -21,11 +21,11 @@ from itertools import chain, islice
 from typing import Final
 
 from commonbrain.model.atoms import ATOMS_MAX, Atom
-from commonbrain.text import cause_signs as signs
-from commonbrain.text.cause_signs import CausalSide, Cut, Sign, is_person, side_words, verb_at
-from commonbrain.text.clauses import is_factual, is_order, seconds_in
+from commonbrain.text.clauses import is_factual, is_order
 from commonbrain.text.patterns import lazy_pattern, lower_case
-from commonbrain.text.words import ARTICLES, stem
+from commonbrain.text.words import ARTICLES, read_words, stem
+from commonbrain_causes import signs
+from commonbrain_causes.signs import CausalSide, Cut, Sign, is_person, side_words, verb_at
 
 TEXT_CHARS_MIN: Final = 30
 """A shorter text cannot state a cause and its effect."""
@@ -157,8 +157,8 @@ def _made(cut: Cut, sign: Sign) -> Atom:
         action=action,
         outcome=_bare(effect),
         consequences=_bare(consequences),
-        outcome_delay_s=seconds_in(effect),
-        consequence_delay_s=seconds_in(consequences),
+        outcome_delay_s=_seconds_in(effect),
+        consequence_delay_s=_seconds_in(consequences),
         pattern=sign.name,
     )
 
@@ -294,3 +294,40 @@ def _sentences(text: str) -> Iterator[_Sentence]:
                 before = sentence
             place = end
         start += len(line)
+
+
+_UNITS_S: Final = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "morning": 86_400,
+    "day": 86_400,
+    "week": 604_800,
+    "month": 2_592_000,
+    "year": 31_536_000,
+}
+_ONE: Final = frozenset("a an one next following".split())
+_DELAY_WITHIN: Final = 3
+"""Words between "after" and the unit of a delay: "after about two hours"."""
+
+
+def _seconds_in(text: str) -> float | None:
+    """Return the delay stated in a clause ("two hours later", "within 5 minutes"), in seconds."""
+    plain = [word.plain for word in read_words(text)]
+    for at, word in enumerate(plain):
+        unit_s = _UNITS_S.get(word.removesuffix("s"))
+        before, after = plain[max(0, at - _DELAY_WITHIN) : at], plain[at + 1 : at + 3]
+        if unit_s is None or not before:
+            continue
+        is_later = after[:1] in (["later"], ["afterwards"]) or after == ["after", "that"]
+        is_delay = is_later or not {"after", "within"}.isdisjoint(before)
+        is_next = before[-2:] in (["the", "next"], ["the", "following"])
+        count = 0.5 if "half" in before[-2:] else _count(before[-1])
+        if count and (is_delay or is_next):
+            return count * unit_s
+    return None
+
+
+def _count(word: str) -> float:
+    is_number = word.replace(".", "", 1).isdecimal()
+    return float(word) if is_number else float(word in _ONE)

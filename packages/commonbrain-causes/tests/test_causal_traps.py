@@ -1,8 +1,7 @@
 """Sentences that read like causes: amounts, destinations, denials, repairs, pronouns, asides."""
 
 import pytest
-
-from commonbrain.text.causes import extract_atoms
+from commonbrain_causes.patterns import extract_atoms
 
 CAUSES = (
     (

@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 from itertools import islice, pairwise
 from typing import Final
 
+from commonbrain.causality.actions import names_change
 from commonbrain.text import clauses
-from commonbrain.text.actions import names_change
 from commonbrain.text.frames import BE, stems_of
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.words import ARTICLES, IRREGULAR_FORMS, UNITS, Sort, Word, read_words, stem

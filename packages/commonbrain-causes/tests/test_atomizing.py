@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from commonbrain_causes.atomize import atomizer_of
 
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
@@ -80,18 +81,18 @@ def test_stored_memories_are_atomized_later_and_once(brain: Brain, clock: FakeCl
     id_ = stored(brain, CAUSE, kind="incident", project="api", occurred_at="2026-02-01T10:00:00Z")
     stored(brain, "The office has a new door.", kind="event")
     clock.move(timedelta(minutes=1))
-    done = brain.atomize()
+    done = atomizer_of(brain)()
     assert (done.read, done.stored, done.known) == (2, 1, 0)
     atom = stored_memory(brain, done.items[0].id)
     assert atom.occurred_at == stored_memory(brain, id_).occurred_at
     [link] = links_of(brain, done.items[0].id)
     assert (link.type, link.to_id) == (LinkType.DERIVED_FROM, ids.parse(ids.MEMORY, id_))
-    assert (brain.atomize(id_).stored, brain.atomize(id_).known) == (0, 1)
-    assert brain.atomize(kinds=["message"]).read == 0
+    assert (atomizer_of(brain)(id_).stored, atomizer_of(brain)(id_).known) == (0, 1)
+    assert atomizer_of(brain)(kinds=["message"]).read == 0
 
 
 def test_atomizing_missing_or_too_many_memories_is_refused(brain: Brain) -> None:
     with pytest.raises(NotFoundError):
-        brain.atomize("mem_0000000000000")
+        atomizer_of(brain)("mem_0000000000000")
     with pytest.raises(RejectedError, match="1 to 100"):
-        brain.atomize(limit=101)
+        atomizer_of(brain)(limit=101)

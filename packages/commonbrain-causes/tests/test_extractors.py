@@ -5,16 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commonbrain_models.chat import OLLAMA_CHAT, OPENAI_CHAT
-from commonbrain_models.extraction import ChatExtractor
+from commonbrain_causes.atomize import atomizer_of
+from commonbrain_causes.chat import ChatExtractor
+from commonbrain_causes.extractors import make_extractor
 from pydantic import SecretStr
 
 from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.embeddings.interface import Options
+from commonbrain_models.chat import OLLAMA_CHAT, OPENAI_CHAT
 from commonbrain.model.errors import InvalidInputError, UnavailableError
-from commonbrain.runtime.models import EXTRACTORS, Options
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 from tests.model_server import NO_PAUSE, Answer, ModelServer
+
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}
 KEY = "sk-do-not-tell-me"
@@ -118,19 +122,21 @@ def test_failing_endpoint_is_retried_and_reported_with_the_extractor_settings(
 
 
 def test_default_extractor_uses_patterns_and_a_remote_one_requires_a_model_name() -> None:
-    assert EXTRACTORS["patterns"](Options()).name == "patterns"
+    assert make_extractor(Settings.model_construct()).name == "patterns"
     with pytest.raises(InvalidInputError, match="needs a model"):
-        EXTRACTORS["openai"](Options())
+        make_extractor(Settings.model_construct(extractor="openai"))
+    with pytest.raises(InvalidInputError, match="no extractor 'none'"):
+        make_extractor(Settings.model_construct(extractor="none"))
 
 
 def test_extracted_atom_has_trust_and_scope_of_its_source(server: ModelServer, path: Path) -> None:
     server.script.append(atoms_reply("ollama", SAID))
     with a_brain(path) as patterns:
-        services = replace(patterns.services, extractor=extractor(server))
+        services = replace(patterns.services, extractor=lambda: extractor(server))
         brain = Brain(services, patterns.caller)
         id_ = stored(brain, TEXT, kind="event", trust="untrusted_web", scope="private")
 
-        done = brain.atomize(id_)
+        done = atomizer_of(brain)(id_)
 
         assert (done.extractor, done.stored) == ("ollama/words", 1)
         atom = brain.get(str(done.items[0].id))

@@ -1,11 +1,11 @@
-"""The operation atomize."""
+"""The operation atomize: causes from stored memories."""
 
 from commonbrain.api.operation import Name, Operation, Request, Transport, argument
 from commonbrain.api.operations.remember import render_item_result
-from commonbrain.causality.atomize import Atomized
 from commonbrain.client import Brain
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.scope import Role
+from commonbrain_causes.atomize import Atomized, atomizer_of
 
 
 class AtomizeRequest(Request):
@@ -24,7 +24,7 @@ class AtomizeRequest(Request):
 
 
 def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
-    return brain.atomize(
+    return atomizer_of(brain)(
         request.ids,
         kinds=request.kinds,
         project=request.project,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from commonbrain.embeddings.interface import Extractor
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
@@ -29,14 +30,10 @@ from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 
 if TYPE_CHECKING:
+    from commonbrain.client import Brain
+    from commonbrain.storage.job_queue import JobContext
     from commonbrain.storage.store import Transaction
 
-_TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
-"""Kinds that report what happened."""
-_WHY_UNREAD: Final = {
-    Kind.ATOM: "An atom already names its cause.",
-    Kind.TASK: "A task reports no cause, because it is not done yet.",
-}
 _DOWN: Final = "extractor_down"
 _DOWN_MAX: Final = 3
 """Consecutive failures after which the extractor is not asked again in this call."""
@@ -62,6 +59,7 @@ class Atomized:
 class _AtomizeProgress:
     """Progress of one call."""
 
+    extractor: Extractor
     items: list[ItemResult] = field(default_factory=list[ItemResult])
     read: int = 0
     last: int | None = None
@@ -118,9 +116,9 @@ class Atomize:
                 code="limit_exceeded",
                 hint="Call again for more: each answer says where to continue.",
             )
-        among = _texts(kinds)
-        where = Filter(**among._asdict(), project=normalise_line(project), trust_min=0.0)
-        query_scope = QueryScope(caller=self.caller, filter=where, now=self.services.clock.now())
+        readable = _readable_kinds(kinds)._asdict()
+        criteria = Filter(**readable, project=normalise_line(project), trust_min=0.0)
+        query_scope = QueryScope(caller=self.caller, filter=criteria, now=self.services.clock.now())
         with self.services.store.snapshot(self.caller.tenant) as tx:
             if requested_ids:
                 sources, is_more = self._named(tx, requested_ids), False
@@ -129,14 +127,15 @@ class Atomize:
                 known = tx.memories.get(listed[:limit])
                 sources = [known[id_] for id_ in listed[:limit] if id_ in known]
                 is_more = len(listed) > limit
-        return self._settle(sources, is_more=is_more)
+        return self._read(sources, is_more=is_more)
 
     def _named(self, tx: Transaction, requested_ids: Sequence[str]) -> list[Memory]:
-        parsed = [keys.parse(keys.MEMORY, one) for one in requested_ids]
+        parsed = [keys.parse(keys.MEMORY, id_) for id_ in requested_ids]
         known = tx.memories.get(parsed)
         for id_ in parsed:
-            one = known.get(id_)
-            if one is None or one.state not in CURRENT_STATES or not is_visible(self.caller, one):
+            memory = known.get(id_)
+            is_current = memory is not None and memory.state in CURRENT_STATES
+            if memory is None or not is_current or not is_visible(self.caller, memory):
                 raise NotFoundError(
                     f"There is no memory {keys.show(keys.MEMORY, id_)} to find causes in.",
                     hint="Check the id.",
@@ -166,17 +165,17 @@ class Atomize:
             # Many can have the same time of occurrence, as imported memories do.
             size *= 2
 
-    def _settle(self, sources: Sequence[Memory], *, is_more: bool) -> Atomized:
-        done = _AtomizeProgress()
-        for one in sources:
+    def _read(self, sources: Sequence[Memory], *, is_more: bool) -> Atomized:
+        done = _AtomizeProgress(extractor=self.services.extractor())
+        for source in sources:
             if done.down < _DOWN_MAX:
-                self._settle_one(one, done)
+                self._read_source(source, done)
         if done.error is not None and not done.read:
             raise done.error
-        statuses = [one.status for one in done.items]
+        statuses = [item.status for item in done.items]
         is_more = is_more or done.down >= _DOWN_MAX
         return Atomized(
-            extractor=self.services.extractor.name,
+            extractor=done.extractor.name,
             read=done.read,
             stored=statuses.count(ItemStatus.STORED) + statuses.count(ItemStatus.QUARANTINED),
             known=statuses.count(ItemStatus.EXISTS),
@@ -185,16 +184,14 @@ class Atomize:
             next=keys.show(keys.MEMORY, done.last) if is_more and done.last is not None else None,
         )
 
-    def _settle_one(self, source: Memory, done: _AtomizeProgress) -> None:
+    def _read_source(self, source: Memory, done: _AtomizeProgress) -> None:
         """Process one memory; a failure does not affect the others."""
         if KINDS[source.kind].not_atomized_because:
             done.items.append(_unsupported_source(source))
             return
         try:
             # A language model may take long, so no transaction is open meanwhile.
-            drafts = [
-                self._draft(one, source) for one in self.services.extractor.atoms(source.body)
-            ]
+            drafts = [self._draft(atom, source) for atom in done.extractor.atoms(source.body)]
             done.items += self._write(drafts)
             # An atom says what its source says.
             note_shown([source.id] if drafts else ())
@@ -236,7 +233,7 @@ class Atomize:
         )
 
 
-def _texts(kinds: Sequence[Kind | str]) -> KindFilter:
+def _readable_kinds(kinds: Sequence[Kind | str]) -> KindFilter:
     requested = KindFilter.parse(kinds)
     for kind in requested.touched:
         if reason := KINDS[kind].not_atomized_because:
@@ -263,3 +260,41 @@ def _rejected_source(source: Memory, error: CommonbrainError) -> ItemResult:
         reason=f"{keys.show(keys.MEMORY, source.id)}: {error.message}",
         hint=error.hint,
     )
+
+
+def atomizer_of(brain: Brain) -> Atomize:
+    """Return what extracts causes from the stored memories of a caller.
+
+    Example: `atomizer_of(brain)(kinds=["incident"]).stored`.
+    """
+    return Atomize(brain.services, brain.caller)
+
+
+def run_job(task: JobContext) -> None:
+    """Extract causes from memories, page by page from the newest."""
+    counts = {name: cast("int", task.job.reached.get(name, 0)) for name in _COUNTS}
+    before = cast("str | None", task.job.reached.get("before"))
+    atomize = Atomize(task.services, task.caller)
+    options: dict[str, Any] = {
+        name: task.job.given[name] for name in ("kinds", "project") if name in task.job.given
+    }
+    with task.services.store.snapshot(task.caller.tenant) as tx:
+        total = sum(tx.memories.counts().values())
+    while task.is_live:
+        task.pause()
+        page = atomize(**options, before=before)
+        counts["read"] += page.read
+        # Already present if an earlier attempt stored it but did not record its progress.
+        counts["atoms"] += page.stored + page.known
+        counts["rejected"] += page.rejected
+        before = page.next
+        with task.step() as tx:
+            if before is None:
+                task.finish(tx, counts)
+            else:
+                share = counts["read"] / max(total, counts["read"], 1)
+                task.save_progress(tx, share, reached={**counts, "before": before})
+
+
+_COUNTS: Final = ("read", "atoms", "rejected")
+"""The counters of a job."""

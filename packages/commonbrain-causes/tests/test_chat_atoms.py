@@ -1,6 +1,7 @@
 import pytest
+from commonbrain_causes.chat import is_grounded, is_inverted
 
-from commonbrain.model.atoms import Atom, is_grounded, is_inverted
+from commonbrain.model.atoms import Atom
 
 TEXT = "The deploy to db of eu-1 was fine, \u6570\u636e\u5e93\u5d29\u6e83\u4e86."
 CERTIFICATE = Atom(subject="an expired certificate", outcome="the outage of the shop")

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from commonbrain_causes.atomize import atomizer_of
 
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
@@ -95,11 +96,11 @@ def test_atom_with_two_sources_outlives_either_of_them(brain: Brain, kind: str) 
 def test_cause_extracted_from_two_texts_is_derived_from_both_and_counted_once(brain: Brain) -> None:
     first = stored(brain, f"Monday, noon.\n{CAUSE}", kind="incident")
     second = stored(brain, f"The pager.\n{CAUSE}", kind="incident", distinct_because="again")
-    done, again = (brain.atomize([first, second]) for _ in range(2))
+    done, again = (atomizer_of(brain)([first, second]) for _ in range(2))
     [atom] = {one.id for one in (*done.items, *again.items)}
     assert sources(brain, atom) == {key(first), key(second)}
     version = brain.get(str(atom)).version
-    brain.atomize([first, second])
+    atomizer_of(brain)([first, second])
     assert brain.get(str(atom)).version == version
 
 

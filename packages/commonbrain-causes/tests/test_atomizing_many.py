@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
+from commonbrain_causes.atomize import atomizer_of
+from commonbrain_causes.extractors import PatternExtractor
 
 from commonbrain.client import Brain
 from commonbrain.model.atoms import Atom
@@ -48,6 +50,10 @@ class Forgetful:
         return PatternExtractor().atoms(text)
 
 
+def with_extractor(brain: Brain, extractor: Extractor) -> Brain:
+    return Brain(replace(brain.services, extractor=lambda: extractor), brain.caller)
+
+
 def incidents(brain: Brain, *texts: str) -> list[str]:
     return [stored(brain, text, kind="incident") for text in texts]
 
@@ -59,19 +65,19 @@ def test_paged_calls_atomize_every_memory_once(
     for number in range(7):
         stored(brain, f"The disk of node{number} filled up, causing it to stop.", kind="incident")
         clock.move(apart)
-    pages = [brain.atomize(limit=3)]
+    pages = [atomizer_of(brain)(limit=3)]
     while pages[-1].next:
-        pages.append(brain.atomize(limit=3, before=pages[-1].next))
+        pages.append(atomizer_of(brain)(limit=3, before=pages[-1].next))
     assert [(one.read, one.stored, one.known) for one in pages] == [(3, 3, 0), (3, 3, 0), (1, 1, 0)]
     with pytest.raises(NotFoundError):
-        brain.atomize(before="mem_0000000000000")
+        atomizer_of(brain)(before="mem_0000000000000")
 
 
 def test_writer_makes_an_atom_of_the_team_from_a_global_memory(brain: Brain) -> None:
     stored(brain, POOL, kind="incident", scope="global")
     incidents(brain, PROXY)
     writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))
-    done = writer.atomize()
+    done = atomizer_of(writer)()
     assert (done.read, done.stored, done.rejected) == (2, 2, 0)
     assert {brain.get(str(one.id)).scope for one in done.items} == {"team"}
 
@@ -79,7 +85,7 @@ def test_writer_makes_an_atom_of_the_team_from_a_global_memory(brain: Brain) -> 
 def test_source_forgotten_during_atomizing_does_not_stop_the_others(brain: Brain) -> None:
     removed, _ = incidents(brain, POOL, PROXY)
     extractor = Forgetful(brain, removed)
-    done = Brain(replace(brain.services, extractor=extractor), brain.caller).atomize()
+    done = atomizer_of(with_extractor(brain, extractor))()
     assert (done.read, done.stored, done.rejected) == (1, 1, 1)
     [reply] = [one.reason for one in done.items if one.code == "not_found"]
     assert removed in str(reply)
@@ -88,8 +94,8 @@ def test_source_forgotten_during_atomizing_does_not_stop_the_others(brain: Brain
 def test_extractor_failure_on_one_text_does_not_stop_the_others(brain: Brain) -> None:
     incidents(brain, POOL, PROXY, FAN)
     extractor = Stubborn([PROXY])
-    stubborn = Brain(replace(brain.services, extractor=extractor), brain.caller)
-    done = stubborn.atomize()
+    stubborn = with_extractor(brain, extractor)
+    done = atomizer_of(stubborn)()
     assert (done.read, done.stored, done.rejected) == (2, 2, 1)
     assert [one.hint for one in done.items if one.code == "extractor_down"] == ["Later."]
 
@@ -100,7 +106,7 @@ def test_atomizing_gives_up_after_three_unanswered_extractor_calls(brain: Brain)
         stored(brain, text, kind="incident", distinct_because="again")
     extractor = Stubborn(texts)
     with pytest.raises(UnavailableError, match="No answer"):
-        Brain(replace(brain.services, extractor=extractor), brain.caller).atomize()
+        atomizer_of(with_extractor(brain, extractor))()
     assert len(extractor.asked) == 3
 
 
@@ -111,16 +117,16 @@ def test_atomizing_stopped_by_a_failing_extractor_returns_where_to_continue(
     for text in texts:
         stored(brain, text, kind="incident", distinct_because="again")
         clock.move(timedelta(minutes=1))
-    down = Brain(replace(brain.services, extractor=Stubborn(texts[:-1])), brain.caller)
-    done = down.atomize()
+    down = with_extractor(brain, Stubborn(texts[:-1]))
+    done = atomizer_of(down)()
     assert (done.read, done.rejected) == (1, 3)
-    assert brain.atomize(before=done.next).read == 4
+    assert atomizer_of(brain)(before=done.next).read == 4
 
 
 def test_atomizing_of_future_kinds_such_as_tasks_is_refused_with_the_reason(brain: Brain) -> None:
     task = stored(brain, "Fix the disk because it is full and breaks the build", kind="task")
-    done = brain.atomize(task)
+    done = atomizer_of(brain)(task)
     assert (done.read, done.rejected) == (0, 1)
     assert "not done yet" in str(done.items[0].reason)
     with pytest.raises(InvalidInputError, match="not done yet"):
-        brain.atomize(kinds=[Kind.TASK])
+        atomizer_of(brain)(kinds=[Kind.TASK])
