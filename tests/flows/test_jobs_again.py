@@ -25,7 +25,6 @@ from commonbrain.model.limits import (
     RETAINED_AT_ONCE,
 )
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.runtime.models import PatternExtractor
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.moving import moving
 from tests.flows.working import a_worker, store_unembedded

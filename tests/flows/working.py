@@ -12,7 +12,6 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.runtime.models import PatternExtractor
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 
 

@@ -9,11 +9,11 @@ from commonbrain_causes.atomize import atomizer_of
 from commonbrain_causes.extractors import PatternExtractor
 
 from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Extractor
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Role
-from commonbrain.runtime.models import PatternExtractor
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 

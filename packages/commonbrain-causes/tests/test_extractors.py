@@ -8,17 +8,16 @@ import pytest
 from commonbrain_causes.atomize import atomizer_of
 from commonbrain_causes.chat import ChatExtractor
 from commonbrain_causes.extractors import make_extractor
+from commonbrain_models.chat import OLLAMA_CHAT, OPENAI_CHAT
 from pydantic import SecretStr
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Options
-from commonbrain_models.chat import OLLAMA_CHAT, OPENAI_CHAT
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 from tests.model_server import NO_PAUSE, Answer, ModelServer
-
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}
 KEY = "sk-do-not-tell-me"

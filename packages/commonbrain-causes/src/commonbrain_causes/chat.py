@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Final
 
+from commonbrain_models.chat import ChatClient, ChatFamily
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from commonbrain_models.chat import ChatClient, ChatFamily
 from commonbrain.model.atoms import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom
 from commonbrain.model.errors import UnavailableError
 from commonbrain_causes.patterns import extract_atoms
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from commonbrain_models.endpoint import RetryPolicy
+
     from commonbrain.embeddings.interface import Options
 
 _TASK: Final = (

@@ -45,6 +45,7 @@ def make_extractor(settings: Settings) -> Extractor:
         )
     # The client of HTTP takes long to import, and patterns need none.
     from commonbrain_models.chat import OLLAMA_CHAT, OPENAI_CHAT  # noqa: PLC0415
+
     from commonbrain_causes.chat import ChatExtractor  # noqa: PLC0415
 
     options = Options(
