@@ -14,7 +14,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import ClientInfo, Process
-from commonbrain.runtime.bootstrap import build_services, make_embedder
+from commonbrain.runtime.bootstrap import build_services
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock
 from tests.models.server import ModelServer

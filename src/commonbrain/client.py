@@ -6,7 +6,7 @@ from dataclasses import replace as replace_fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from commonbrain.forks import after_fork
+from commonbrain.threads import after_fork
 from commonbrain.model.limits import (
     AGENDA_DEFAULT,
     AUDIT_PAGE_DEFAULT,
@@ -776,8 +776,9 @@ class Brain:
         from commonbrain.administration.status import Doctor  # noqa: PLC0415
         from commonbrain.storage.interface import ignore_progress  # noqa: PLC0415
 
-        scan = (on_progress or ignore_progress) if secrets else None
-        return Doctor(self.services, self.caller)(scan)
+        return Doctor(self.services, self.caller)(
+            secrets=secrets, on_progress=on_progress or ignore_progress
+        )
 
     def repair(self, on_progress: Progress | None = None) -> Repaired:
         """Rewrite full text and vectors from the memories, while others read and write."""

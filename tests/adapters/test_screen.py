@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.security.secrets import FORMATS, SUBSTRINGS, PatternSecretScanner
+from commonbrain.security.secrets import FORMATS, SUBSTRINGS, SecretScanner
 from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 from tests.secrets import INNOCENT, SECRETS, made_up
 
-SCREEN = PatternSecretScanner()
+SCREEN = SecretScanner()
 
 
 def certain(text: str) -> list[SecretMatch]:

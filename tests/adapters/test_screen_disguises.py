@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model import ids
-from commonbrain.security.secrets import FORMATS, PatternSecretScanner
+from commonbrain.security.secrets import FORMATS, SecretScanner
 from commonbrain.text.folding import folded, joined_lines, origin
 from commonbrain.text.redaction import redacted
 from tests.adapters.test_screen import grows_linearly
 from tests.secrets import INNOCENT, SECRETS
 
-SCREEN = PatternSecretScanner()
+SCREEN = SecretScanner()
 KEYS: Final = {
     name: secret
     for name, (_, secret) in SECRETS.items()

@@ -35,7 +35,7 @@ def test_importing_the_class_loads_no_capability() -> None:
     assert set(done.stdout.split()) == {
         "commonbrain",
         "commonbrain.client",
-        "commonbrain.forks",
         "commonbrain.model",
         "commonbrain.model.limits",
+        "commonbrain.threads",
     }

@@ -14,13 +14,13 @@ from commonbrain_server.tenants import tenants_of
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.executors import DetachedExecutor
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX, JOB_SLICE_S
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
-from commonbrain.storage.job_queue import LocalQueue
+from commonbrain.runtime.stores import LocalQueue
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
+from commonbrain.threads import DetachedExecutor
 from tests.processes import TIMEOUT_S, until
 
 

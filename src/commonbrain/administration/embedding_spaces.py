@@ -230,7 +230,9 @@ def _helped(entry: RecallLogEntry) -> frozenset[int]:
 def _answer(services: Services, caller: Caller, *, query: str) -> SpaceAnswer:
     """Run a query without leaving a trace."""
     no_log = RecallLogPolicy(share=0.0)
-    journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
+    journal = WriteBehindQueue(
+        services.store, services.secret_scanner, clock=services.clock, ledger=no_log
+    )
     silent_services = replace(services, journal=journal, telemetry=SILENT)
     began_ms = services.clock.elapsed_ms()
     with unshown():

@@ -84,7 +84,7 @@ class ScanSecrets:
         while True:
             with self.services.store.snapshot(self.caller.tenant) as tx:
                 page = tx.memories.page(after=after, limit=_PAGE)
-                refused = list(_refused(tx, page, screen=self.services.screen))
+                refused = list(_refused(tx, page, scanner=self.services.secret_scanner))
             if not page:
                 break
             for memory, secrets in refused:
@@ -155,7 +155,7 @@ def _erase_call(memories: Sequence[StoredSecret]) -> str | None:
 
 
 def _refused(
-    tx: Transaction, page: Sequence[int], *, screen: SecretScanner
+    tx: Transaction, page: Sequence[int], *, scanner: SecretScanner
 ) -> Iterator[tuple[Memory, list[str]]]:
     """Yield the memories that would be refused, with descriptions of their secrets."""
     if not page:
@@ -169,7 +169,7 @@ def _refused(
         secrets = [
             describe_secret(match, text, what=name)
             for name, text in texts
-            for match in screen.find(text)
+            for match in scanner.find(text)
             if match.is_certain
         ]
         if secrets:

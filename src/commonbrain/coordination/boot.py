@@ -34,19 +34,18 @@ from commonbrain.coordination.session_registry import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import (
     KINDS,
     MessageDetail,
-    RuleDetail,
     Severity,
     TaskDetail,
     TaskPriority,
     TaskStatus,
     kinds_at_boot,
+    severity_of,
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, TASK_CHARS_MAX
 from commonbrain.model.links import DISAGREEMENTS
@@ -102,9 +101,7 @@ def rule_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
 def skill_entry(memory: Memory) -> BriefingEntry:
     """Convert a skill to an entry with its name."""
     skill = skill_of(memory)
-    is_strict = isinstance(memory.detail, RuleDetail) and (
-        memory.detail.severity is Severity.BLOCKER
-    )
+    is_strict = severity_of(memory.detail) is Severity.BLOCKER
     name = f"skill:{inert_line(skill.name)}" if skill else None
     return entry(memory, name, Severity.BLOCKER if is_strict else None)
 
@@ -312,12 +309,9 @@ def _earlier(unit: UnitOfWork, memories: Sequence[Memory]) -> Mapping[int, str]:
         id_: f"{EARLIER}, changed by {ids.show(ids.MEMORY, change.newer.id)} "
         f"on {show_day(change.newer.occurred_at)}"
         for id_, change in changes.items()
-        if KINDS[change.newer.kind].is_binding or not _is_blocker(change.older)
+        if KINDS[change.newer.kind].is_binding
+        or severity_of(change.older.detail) is not Severity.BLOCKER
     }
-
-
-def _is_blocker(memory: Memory) -> bool:
-    return isinstance(memory.detail, RuleDetail) and memory.detail.severity is Severity.BLOCKER
 
 
 def _noted(shown: BriefingEntry, note: str | None) -> BriefingEntry:
@@ -505,11 +499,8 @@ class Boot:
                 code="limit_exceeded",
                 hint="Describe the task in one or two sentences.",
             )
-        return scan_text(
-            normalise_line(task or "") or "",
-            what="task",
-            services=self.services,
-            caller=self.caller,
+        return self.services.clean_text(
+            normalise_line(task or "") or "", what="task", caller=self.caller
         )
 
     def _caller(self, project: str | None, client: str | None) -> Caller:

@@ -36,7 +36,6 @@ from commonbrain.coordination.sending import (
 from commonbrain.history.metadata import plain_names
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
@@ -329,10 +328,7 @@ class Messages:
 
     def _tags(self, given: Sequence[str]) -> list[str]:
         names = plain_names(
-            [
-                scan_text(one, what="tag", services=self.services, caller=self.caller)
-                for one in given
-            ],
+            [self.services.clean_text(one, what="tag", caller=self.caller) for one in given],
             what="tag",
         )
         if len(names) > limits.TAGS_MAX:
@@ -429,7 +425,7 @@ class Messages:
                 f"The answer has {len(content):,} characters of at most {limits.NOTE_CHARS_MAX:,}.",
                 hint="Reply with a message.",
             )
-        return scan_text(content, what="answer", services=self.services, caller=self.caller) or None
+        return self.services.clean_text(content, what="answer", caller=self.caller) or None
 
     def _reader(self) -> Reader:
         return Reader(

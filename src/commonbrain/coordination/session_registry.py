@@ -226,15 +226,12 @@ def checked_metadata(
         RejectedError: `secret_detected`.
 
     """
-    # Every call touches a session, and few give metadata.
-    from commonbrain.ingestion.validation import scan_text  # noqa: PLC0415
-
     if len(given) > SESSION_METADATA_MAX:
         merged_metadata({}, dict.fromkeys(given, "-"))
-    scan = partial(scan_text, what="metadata", services=services, caller=caller)
+    clean = partial(services.clean_text, what="metadata", caller=caller)
     checked: dict[str, str] = {}
     for name, value in given.items():
-        line = scan(normalise_line(value) or "")
+        line = clean(normalise_line(value) or "")
         is_name = name.isprintable() and 0 < len(name) <= METADATA_NAME_CHARS_MAX
         if not is_name or len(line) > METADATA_CHARS_MAX:
             raise InvalidInputError(
@@ -242,7 +239,7 @@ def checked_metadata(
                 hint=f"Give a name of 1 to {METADATA_NAME_CHARS_MAX} characters and a value of at "
                 f"most {METADATA_CHARS_MAX}.",
             )
-        checked[scan(name)] = line
+        checked[clean(name)] = line
     return checked
 
 

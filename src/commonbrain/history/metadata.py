@@ -20,7 +20,6 @@ from commonbrain.history.change_plan import (
 )
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.sources import SCOPE_WIDTH
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.escaping import inert_line
@@ -134,7 +133,7 @@ def checked_annotation(text: str, *, services: Services, caller: Caller) -> str:
         RejectedError: `secret_detected`.
 
     """
-    plain = scan_text(normalise(text), what="annotation", services=services, caller=caller)
+    plain = services.clean_text(normalise(text), what="annotation", caller=caller)
     if not 0 < len(plain) <= NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The annotation has {len(plain)} characters; 1 to {NOTE_CHARS_MAX} are allowed.",

@@ -29,12 +29,11 @@ from commonbrain.model.errors import (
     StoreCorruptError,
     UnavailableError,
 )
-from commonbrain.model.jobs import Job, JobError, JobState, backoff
+from commonbrain.model.jobs import Job, JobError, JobState, QueueMessage, backoff
 from commonbrain.model.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import GaugeSnapshot
-from commonbrain.security.guard import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import (
     LEASE,
@@ -43,7 +42,6 @@ from commonbrain.storage.job_queue import (
     JobContext,
     JobYieldedError,
     LeaseLostError,
-    QueueMessage,
     WorkerStoppedError,
     enqueue,
     key_of,
@@ -369,7 +367,7 @@ class Worker:
             shown = f"shown by {held.kind}"
             run = partial(kind.handler(held.kind), task)
             with _renewing(task):
-                audited(self.services, held.caller, action=shown, read=run)
+                self.services.audited(held.caller, action=shown, read=run)
         except WorkerStoppedError as error:
             if isinstance(error, JobYieldedError):
                 self._must_sweep.set()

@@ -21,12 +21,11 @@ from commonbrain.embeddings.guarded_model import (
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import Candidate
-from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
+from commonbrain.retrieval.table import GUIDANCE, SKILL
 
 if TYPE_CHECKING:
-    from commonbrain.clock import Clock
+    from commonbrain.clock import Clock, Deadline
     from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder
-    from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
 
 CANDIDATES_DEFAULT: Final = 20

@@ -10,8 +10,9 @@ from commonbrain.model.memory import doubted
 from commonbrain.model.query import FIELD, Candidate
 from commonbrain.model.recall_result import Item
 from commonbrain.model.skills import skill_of
-from commonbrain.retrieval.retrieve import RETRIEVERS, SKILL
+from commonbrain.retrieval.retrieve import RETRIEVERS
 from commonbrain.retrieval.score import FEATURES
+from commonbrain.retrieval.table import SKILL
 
 _REASON_AT: Final = 0.5
 """A feature from this value on is named as a reason, 0..1."""

@@ -36,9 +36,9 @@ from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
 from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
-from commonbrain.retrieval.retrieve import SKILL
 from commonbrain.retrieval.score import has_answer
 from commonbrain.retrieval.source_turns import source_turn
+from commonbrain.retrieval.table import SKILL
 from commonbrain.text.normalisation import is_same_text
 from commonbrain.text.time_expressions.mentions import notes_in
 from commonbrain.text.words import stem

@@ -26,7 +26,7 @@ from commonbrain.model.scope import Trust
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.items import is_matching_skill, to_item
 from commonbrain.retrieval.order import LINKED
-from commonbrain.retrieval.retrieve import GUIDANCE
+from commonbrain.retrieval.table import GUIDANCE
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import SAMPLE_CHARS, estimate
 

@@ -34,7 +34,7 @@ from commonbrain.text.prompts import typed_text
 from commonbrain.text.segmentation import count_words, split_sentences
 
 if TYPE_CHECKING:
-    from commonbrain.retrieval.retrieve import Deadline
+    from commonbrain.clock import Deadline
     from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Transaction
 

@@ -5,39 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
-from commonbrain.forks import after_fork
 from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.interface import SpaceMismatch
+from commonbrain.threads import after_fork
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
     from commonbrain.retrieval.cross_encoding import CrossEncoding
 
-EmbedderFactory = Callable[[Options], Embedder]
-"""Creates an embedder from settings; loads and sends nothing yet."""
-
-
-ExtractorFactory = Callable[[Options], Extractor]
-"""Creates an extractor from settings; sends nothing yet."""
-ReflectorFactory = Callable[[Options], Reflector]
-"""Creates a reflector from settings; sends nothing yet."""
-
+ModelT = TypeVar("ModelT")
 
 _SHARED: Final = WeakValueDictionary[int | None, MiniLmEmbedder]()
 """The default embedder, by threads: the stores that a process has open share one loaded model."""
-
-
-def _minilm(options: Options) -> Embedder:
-    return _SHARED.setdefault(options.threads, MiniLmEmbedder(threads=options.threads))
 
 
 def _forget_unloaded() -> None:
@@ -50,20 +39,8 @@ def _forget_unloaded() -> None:
 after_fork(_forget_unloaded)
 
 
-def _ollama(options: Options) -> Embedder:
-    from commonbrain.embeddings.http import OLLAMA, HttpEmbedder  # noqa: PLC0415 see EMBEDDERS
-
-    return HttpEmbedder(OLLAMA, options)
-
-
-def _openai(options: Options) -> Embedder:
-    from commonbrain.embeddings.http import OPENAI, HttpEmbedder  # noqa: PLC0415 see EMBEDDERS
-
-    return HttpEmbedder(OPENAI, options)
-
-
 def _onnx(options: Options) -> Embedder:
-    # see EMBEDDERS
+    # Imported when it is chosen.
     from commonbrain.embeddings.model_records import ModelRecords  # noqa: PLC0415
     from commonbrain.embeddings.onnx_folder import OnnxEmbedder  # noqa: PLC0415
     from commonbrain.retrieval.calibration import EDITION, calibrate  # noqa: PLC0415
@@ -84,62 +61,43 @@ def _onnx(options: Options) -> Embedder:
 
 _MINILM: Final = "minilm"
 _ONNX: Final = "onnx"
-# Each family is imported when it is chosen: importing all would slow every command down.
-EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
-    _MINILM: _minilm,
+
+
+def _endpoint(model: str, api: str) -> Callable[[Options], Any]:
+    """Return a factory of a model at an endpoint, given the names of its class and of its API.
+
+    They are imported when it is chosen: importing all would slow every command down.
+    """
+    return lambda options: resolve_name(model)(resolve_name(api), options)
+
+
+_HTTP: Final = "commonbrain.embeddings.http"
+EMBEDDERS: Final[Mapping[str, Callable[[Options], Embedder]]] = {
+    _MINILM: lambda options: _SHARED.setdefault(
+        options.threads, MiniLmEmbedder(threads=options.threads)
+    ),
     _ONNX: _onnx,
-    "ollama": _ollama,
-    "openai": _openai,
+    "ollama": _endpoint(f"{_HTTP}:HttpEmbedder", f"{_HTTP}:OLLAMA"),
+    "openai": _endpoint(f"{_HTTP}:HttpEmbedder", f"{_HTTP}:OPENAI"),
 }
 """By name; creation is cheap, models load on first use."""
 
 
-def _patterns(_options: Options) -> Extractor:
-    return PatternExtractor()
+def _chat(model: str, name: str) -> Callable[[Options], Any]:
+    """Return a factory of what asks a language model at an endpoint."""
+    return _endpoint(f"commonbrain.llm.{model}", f"commonbrain.llm.client:{name}_CHAT")
 
 
-def _ollama_chat(options: Options) -> Extractor:
-    from commonbrain.llm.extraction import OLLAMA_CHAT, ChatExtractor  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatExtractor(OLLAMA_CHAT, options)
-
-
-def _openai_chat(options: Options) -> Extractor:
-    from commonbrain.llm.extraction import OPENAI_CHAT, ChatExtractor  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatExtractor(OPENAI_CHAT, options)
-
-
-EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
-    "patterns": _patterns,
-    "ollama": _ollama_chat,
-    "openai": _openai_chat,
+EXTRACTORS: Final[Mapping[str, Callable[[Options], Extractor]]] = {
+    "patterns": lambda _: PatternExtractor(),
+    "ollama": _chat("extraction:ChatExtractor", "OLLAMA"),
+    "openai": _chat("extraction:ChatExtractor", "OPENAI"),
 }
 """By name; the first is the default and needs no model."""
-
-
-def _extractive(_options: Options) -> Reflector:
-    return ExtractiveReflector()
-
-
-def _ollama_reflector(options: Options) -> Reflector:
-    from commonbrain.llm.client import OLLAMA_CHAT  # noqa: PLC0415
-    from commonbrain.llm.reflection import ChatReflector  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatReflector(OLLAMA_CHAT, options)
-
-
-def _openai_reflector(options: Options) -> Reflector:
-    from commonbrain.llm.client import OPENAI_CHAT  # noqa: PLC0415
-    from commonbrain.llm.reflection import ChatReflector  # noqa: PLC0415 see EMBEDDERS
-
-    return ChatReflector(OPENAI_CHAT, options)
-
-
-REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
-    "extractive": _extractive,
-    "ollama": _ollama_reflector,
-    "openai": _openai_reflector,
+REFLECTORS: Final[Mapping[str, Callable[[Options], Reflector]]] = {
+    "extractive": lambda _: ExtractiveReflector(),
+    "ollama": _chat("reflection:ChatReflector", "OLLAMA"),
+    "openai": _chat("reflection:ChatReflector", "OPENAI"),
 }
 """By name; the first is the default and needs no model."""
 
@@ -192,20 +150,6 @@ def settings_of(space: str, *, records: Path | None = None) -> str | None:
     )
 
 
-__all__ = [
-    "EMBEDDERS",
-    "EXTRACTORS",
-    "REFLECTORS",
-    "EmbedderFactory",
-    "ExtractorFactory",
-    "NamedModel",
-    "Options",
-    "ReflectorFactory",
-    "parse_space_name",
-    "settings_of",
-]
-
-
 def make_embedder(settings: Settings) -> Embedder:
     """Create the configured embedder; loads and sends nothing yet.
 
@@ -253,7 +197,7 @@ def make_cross_encoding(settings: Settings, *, clock: Clock) -> CrossEncoding | 
             f"There is no reranker {settings.reranker[:40]!r}.",
             hint=f"COMMONBRAIN_RERANKER may be {_ONNX}:FOLDER.",
         )
-    # see EMBEDDERS
+    # Imported when it is chosen.
     from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder  # noqa: PLC0415
     from commonbrain.retrieval.cross_encoding import CrossEncoding  # noqa: PLC0415
 
@@ -318,21 +262,7 @@ def make_extractor(settings: Settings) -> Extractor:
         InvalidInputError: There is no such extractor, or its settings are missing or invalid.
 
     """
-    make = EXTRACTORS.get(settings.extractor)
-    if make is None:
-        raise InvalidInputError(
-            f"There is no extractor {settings.extractor[:40]!r}.",
-            hint=f"COMMONBRAIN_EXTRACTOR may be {', '.join(EXTRACTORS)}.",
-        )
-    options = Options(
-        model=settings.extractor_model,
-        url=settings.extractor_url,
-        key=settings.extractor_api_key,
-        timeout_s=settings.extractor_timeout_s,
-        retries=settings.extractor_retries,
-        tokens_max=settings.extractor_tokens_max,
-    )
-    return make(options)
+    return _make(EXTRACTORS, "extractor", settings=settings)
 
 
 def make_reflector(settings: Settings) -> Reflector:
@@ -342,21 +272,22 @@ def make_reflector(settings: Settings) -> Reflector:
         InvalidInputError: There is no such reflector, or its settings are missing or invalid.
 
     """
-    make = REFLECTORS.get(settings.reflector)
+    return _make(REFLECTORS, "reflector", settings=settings)
+
+
+def _make(
+    makers: Mapping[str, Callable[[Options], ModelT]], role: str, *, settings: Settings
+) -> ModelT:
+    name: str = getattr(settings, role)
+    make = makers.get(name)
     if make is None:
         raise InvalidInputError(
-            f"There is no reflector {settings.reflector[:40]!r}.",
-            hint=f"COMMONBRAIN_REFLECTOR may be {', '.join(REFLECTORS)}.",
+            f"There is no {role} {name[:40]!r}.",
+            hint=f"COMMONBRAIN_{role.upper()} may be {', '.join(makers)}.",
         )
-    options = Options(
-        model=settings.reflector_model,
-        url=settings.reflector_url,
-        key=settings.reflector_api_key,
-        timeout_s=settings.reflector_timeout_s,
-        retries=settings.reflector_retries,
-        tokens_max=settings.reflector_tokens_max,
-    )
-    return make(options)
+    named = ("model", "url", "timeout_s", "retries", "tokens_max")
+    options: dict[str, Any] = {one: getattr(settings, f"{role}_{one}") for one in named}
+    return make(Options(**options, key=getattr(settings, f"{role}_api_key")))
 
 
 def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:

@@ -27,9 +27,10 @@ from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
-from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
+from commonbrain.runtime.stores import upgrade_store
 from commonbrain.text.redaction import is_here
 from commonbrain.web.app import Login
 from commonbrain.web.page_sessions import PageSessions
