@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -198,7 +198,7 @@ def select(
         RejectedError: `limit_exceeded`, too many ids.
 
     """
-    _check_known(given)
+    check_criteria(given, known=SelectorFields.__annotations__)
     conditions = {name: value for name, value in given.items() if value}
     if not conditions:
         raise InvalidInputError(
@@ -268,13 +268,18 @@ def list_dependents(
     return Dependents(count=len(seen), first=first)
 
 
-def _check_known(given: SelectorFields) -> None:
-    """Reject unknown criteria: ignored, they would select everything."""
-    unknown = sorted(set(given) - set(SelectorFields.__annotations__))
+def check_criteria(given: Collection[str], *, known: Collection[str]) -> None:
+    """Reject unknown criteria: ignored, they would select everything.
+
+    Raises:
+        InvalidInputError: there is at least one.
+
+    """
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise InvalidInputError(
             f"There is no {', '.join(unknown)} to select by.",
-            hint=f"Choose from {', '.join(SelectorFields.__annotations__)}.",
+            hint=f"Choose from {', '.join(known)}.",
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 from commonbrain.history.selection import (
     BulkChangeResult,
     Phase,
+    check_criteria,
     confirmation_hint,
     denial_reason,
     kinds_of,
@@ -400,6 +401,7 @@ class _UndoQuery:
 
     @classmethod
     def of(cls, criteria: UndoCriteria, *, now: datetime) -> _UndoQuery:
+        check_criteria(criteria, known=UndoCriteria.__annotations__)
         agent, session = criteria.get("agent"), criteria.get("session")
         since, until = criteria.get("since"), criteria.get("until")
         if agent is None and session is None and since is None and until is None:

@@ -114,7 +114,13 @@ class Jobs:
         limit: int = JOBS_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> JobsReply:
-        """List jobs, newest first; `cursor` is `next` of the page before.
+        """List jobs, newest first.
+
+        Args:
+            state: only jobs in this state.
+            kind: only jobs of this kind.
+            limit: 1 to 100 jobs.
+            cursor: `next` of the page before.
 
         Raises:
             InvalidInputError: Unknown state or kind, or a malformed cursor.

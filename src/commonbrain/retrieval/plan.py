@@ -362,31 +362,50 @@ NEEDS_REVIEW: Final = "needs_review"
 
 
 class RecallOptions(TypedDict, total=False):
-    """The keyword arguments of recall; `Filter` and `Budget` explain them."""
+    """The keyword arguments of recall."""
 
     max_items: int | None
+    """1..100; 12 unless set otherwise."""
     max_tokens: int | None
+    """64..32,000, the size of the result; 1,400 unless set otherwise."""
     kinds: Sequence[Kind | str]
     labels: Sequence[str]
     tags: Sequence[str]
+    """Only memories with all of these tags."""
     people: Sequence[str]
+    """Only memories that mention, or were said by, one of these people."""
     project: str | None
+    """Only this project and global memories."""
     scope: Scope | str | None
     agent: str | None
+    """Only memories by this author."""
     session: str | None
     field: CausalField | str | None
+    """Only atoms, searched in one field: subject, action, outcome or consequences."""
     thread: str | None
+    """Only messages of this thread."""
     states: Sequence[State | str]
+    """By default active and archived; `needs_review` is accepted too."""
     since: datetime | str | None
+    """Occurred at or after, ISO 8601 or words such as "last monday"."""
     until: datetime | str | None
+    """Occurred at or before."""
     as_of: datetime | str | None
+    """Return what was believed at this time."""
     trust_min: float | None
+    """0..1; lower it to include text from the web."""
     min_confidence: float
+    """0..1."""
     deadline_ms: float | None
+    """After this time no further retriever runs; `degraded` names those."""
     order: Order | str
+    """Relevance, or timeline for items by time, each occurrence of the same words."""
     cursor: str | None
+    """`next` of the page before, of a recall without a query."""
     bump: bool
+    """Count this recall as an access to the best items; it does by default."""
     proactive: bool
+    """Return only strong matches, for an agent that did not ask."""
 
 
 def read_filter(
