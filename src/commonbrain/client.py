@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from commonbrain.model.limits import (
-    AUDIT_PAGE_DEFAULT,
-    LIST_PAGE_DEFAULT,
-)
 from commonbrain.threads import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
     from types import TracebackType
 
     from commonbrain.administration.backup import CreateBackup, Repair
@@ -28,7 +23,7 @@ if TYPE_CHECKING:
     from commonbrain.coordination.briefing import Briefing
     from commonbrain.coordination.messages import Messages
     from commonbrain.coordination.sessions import Sessions
-    from commonbrain.history.audit import AuditPage
+    from commonbrain.history.audit import ListAudit
     from commonbrain.history.bulk_edit import BulkEdit
     from commonbrain.history.forget import Forget, Prune
     from commonbrain.history.review_queue import ListReviewQueue
@@ -37,13 +32,10 @@ if TYPE_CHECKING:
     from commonbrain.ingestion.embedding import EmbedPending
     from commonbrain.ingestion.service import Remember
     from commonbrain.jobs.service import Jobs
-    from commonbrain.model.kinds import Kind
-    from commonbrain.model.listing import ListOrder
-    from commonbrain.model.memory import State
-    from commonbrain.model.scope import Caller, Scope, Trust
+    from commonbrain.model.scope import Caller, Trust
     from commonbrain.model.sessions import ClientInfo
     from commonbrain.retrieval.get import Get, MemoryView, View
-    from commonbrain.retrieval.listing import MemoryPage
+    from commonbrain.retrieval.listing import ListMemories
     from commonbrain.retrieval.log import ListRecalls
     from commonbrain.retrieval.recall import Recall
     from commonbrain.retrieval.skills import Skills
@@ -146,83 +138,15 @@ class Brain:
 
         return Recall(self.services, self.caller)
 
-    def list(  # noqa: PLR0913 the filters, spelled out for editors
-        self,
-        *,
-        kinds: Sequence[Kind | str] = (),
-        labels: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        project: str | None = None,
-        agent: str | None = None,
-        session: str | None = None,
-        scope: Scope | str | None = None,
-        states: Sequence[State | str] = (),
-        pinned: bool | None = None,
-        trust_min: float = 0.0,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        recorded_since: datetime | str | None = None,
-        recorded_until: datetime | str | None = None,
-        order: ListOrder | str = "recorded",
-        facets: bool = False,
-        limit: int = LIST_PAGE_DEFAULT,
-        cursor: str | None = None,
-    ) -> MemoryPage:
+    @property
+    def list(self) -> ListMemories:
         """List memories for a person, page by page; unlike `recall`, without a budget of tokens.
 
         Example: `brain.list(project="shop", kinds=["rule"], facets=True)`.
-
-        Args:
-            kinds: only these kinds.
-            labels: only memories with one of these labels; an empty one means without a label.
-            tags: only memories with all of these tags.
-            project: only this project; an empty one means memories without a project.
-            agent: only memories by this author.
-            session: only memories of this session.
-            scope: only this scope.
-            states: by default active and archived; any state, and `needs_review`, is accepted.
-                Memories past their expiry are listed as expired, forgotten ones without their text.
-            pinned: only pinned memories, or only others.
-            trust_min: 0..1; by default memories of any trust.
-            since: occurred at or after, ISO 8601 or words such as "last monday".
-            until: occurred at or before.
-            recorded_since: recorded at or after.
-            recorded_until: recorded at or before.
-            order: recorded or occurred, newest first; recorded_oldest or occurred_oldest.
-            facets: count all memories that match by kind, project, label, agent, state, tag and
-                month. A facet's own filter is not applied to its counts.
-            limit: 1 to 200 memories.
-            cursor: `next` of the page before.
-
-        Raises:
-            InvalidInputError: a kind, state, order or time cannot be parsed, or the cursor belongs
-                to a list with other filters.
-            RejectedError: `limit_exceeded`, a number is out of range.
-
         """
-        from commonbrain.retrieval.listing import ListMemories, ListQuery  # noqa: PLC0415
+        from commonbrain.retrieval.listing import ListMemories  # noqa: PLC0415
 
-        query = ListQuery(
-            kinds=kinds,
-            labels=labels,
-            tags=tags,
-            project=project,
-            agent=agent,
-            session=session,
-            scope=scope,
-            states=states,
-            pinned=pinned,
-            trust_min=trust_min,
-            since=since,
-            until=until,
-            recorded_since=recorded_since,
-            recorded_until=recorded_until,
-            order=order,
-            facets=facets,
-            limit=limit,
-            cursor=cursor,
-        )
-        return ListMemories(self.services, self.caller)(query)
+        return ListMemories(self.services, self.caller)
 
     @property
     def get(self) -> Get:
@@ -473,46 +397,15 @@ class Brain:
 
         return EmbeddingSpaces(self.services, self.caller)
 
-    def audit(  # noqa: PLR0913 the filters, spelled out for editors
-        self,
-        *,
-        agent: str | None = None,
-        action: str | None = None,
-        memory: str | None = None,
-        request_id: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        limit: int = AUDIT_PAGE_DEFAULT,
-        cursor: str | None = None,
-    ) -> AuditPage:
+    @property
+    def audit(self) -> ListAudit:
         """List who changed what and when, newest first, with refusals; for admins.
 
         Example: `brain.audit(agent="codex", since="yesterday")`.
-
-        Args:
-            agent: who acted.
-            action: create, supersede, forget, recall and so on, or an operation that was refused.
-            memory: only lines about this memory.
-            request_id: only lines of this call; over HTTP its X-Request-Id.
-            since: at this time or later: ISO 8601, or words such as yesterday.
-            until: at this time or before.
-            limit: 1 to 200 lines.
-            cursor: `next` of the page before.
-
         """
-        from commonbrain.history.audit import AuditQuery, ListAudit  # noqa: PLC0415
+        from commonbrain.history.audit import ListAudit  # noqa: PLC0415
 
-        query = AuditQuery(
-            agent=agent,
-            action=action,
-            memory=memory,
-            request_id=request_id,
-            since=since,
-            until=until,
-            limit=limit,
-            cursor=cursor,
-        )
-        return ListAudit(self.services, self.caller)(query)
+        return ListAudit(self.services, self.caller)
 
     # Lifecycle
 

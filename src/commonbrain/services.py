@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from threading import Lock, RLock
+from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from commonbrain.model.briefing_limits import BriefingLimits
@@ -47,31 +47,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 ReplyT = TypeVar("ReplyT")
-
-
-class TenantSet:
-    """Names of tenants; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._names: set[str] = set()
-
-    def __contains__(self, tenant: str) -> bool:
-        """Return whether a tenant is in it."""
-        with self._lock:
-            return tenant in self._names
-
-    def add(self, tenant: str) -> None:
-        """Add a tenant, once."""
-        with self._lock:
-            self._names.add(tenant)
-
-    def remove(self, tenant: str) -> bool:
-        """Remove a tenant; return whether it was there, which is true for one thread only."""
-        with self._lock:
-            is_there = tenant in self._names
-            self._names.discard(tenant)
-            return is_there
 
 
 _SPEAKERS_MAX: Final = 10_000
@@ -239,7 +214,7 @@ class Services:
     """The models that were trained from use, if any serves."""
     blobs: Callable[[], Blobs]
     """Created on demand, because only uploads and trained models use them."""
-    staging: UploadStore
+    uploads: UploadStore
     """Files that wait for a job, stored as blobs."""
     import_limits: ImportLimits = field(default_factory=ImportLimits)
     """The limits of files that clients send."""
@@ -279,8 +254,11 @@ class Services:
     """When hooks ran on this machine."""
     speakers: KnownSpeakers = field(default_factory=KnownSpeakers)
     """Who has sent messages, as far as recalls know."""
-    unembedded: TenantSet = field(default_factory=TenantSet)
-    """Tenants with memories that this process stored without vectors; they may be pending still."""
+    unembedded: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Tenants with memories that this process stored without vectors; they may be pending still.
+
+    A dictionary, because `pop` gives a tenant to one thread only.
+    """
     queued_embedder: Callable[[Caller, bool], Embedder] | None = None
     """Makes the embedder of a caller, or of a job, who take turns at a local model on a server."""
     embed_later: Callable[[Caller], None] | None = None

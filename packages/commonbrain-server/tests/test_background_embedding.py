@@ -146,7 +146,7 @@ def test_tenant_of_a_text_stored_before_the_next_run_stays_registered_for_embedd
     store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
     # As after a long text, which is embedded behind the reply.
-    brain.services.unembedded.remove(brain.caller.tenant)
+    brain.services.unembedded.pop(brain.caller.tenant)
     background.start(brain.caller)
     embedder.ship_may_go.set()
     until(lambda: not embedding_threads())
@@ -166,7 +166,7 @@ def test_tenant_of_a_text_stored_during_a_failing_run_stays_registered_for_embed
     embedder.is_down = True
     store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
-    brain.services.unembedded.remove(brain.caller.tenant)
+    brain.services.unembedded.pop(brain.caller.tenant)
     # Another thread finds that the job runs already, and leaves the text to it.
     background.start(brain.caller)
     until(lambda: len(embedding_threads()) == 1)

@@ -99,13 +99,14 @@ class ScanSecrets:
         # A store that is only readable is scanned all the same.
         with suppress(CommonbrainError):
             self._record(scanned)
+        ids_found = " ".join(one.id for one in memories)
         return SecretScan(
             patterns=PATTERNS_VERSION,
             scanned=scanned,
             memories=tuple(memories),
             count=count,
             hidden_count=hidden if self.caller.role is Role.ADMIN else 0,
-            erase=_erase_call(memories),
+            erase=f'brain erase {ids_found} --reason "It held a secret."' if memories else None,
         )
 
     def finding(self, scan: SecretScan | None = None) -> Finding:
@@ -146,12 +147,6 @@ def _stored_secret(memory: Memory, secrets: Sequence[str]) -> StoredSecret:
         agent=memory.agent,
         secrets=tuple(secrets),
     )
-
-
-def _erase_call(memories: Sequence[StoredSecret]) -> str | None:
-    if not memories:
-        return None
-    return f'brain erase {" ".join(one.id for one in memories)} --reason "It held a secret."'
 
 
 def _refused(

@@ -27,7 +27,7 @@ from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Caller, Role
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_instant, show_second
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.services import Services
@@ -297,10 +297,6 @@ class Status:
         )
 
 
-def _to_second(time: datetime) -> str:
-    return show_instant(time.replace(microsecond=0))
-
-
 @dataclass(frozen=True, slots=True)
 class Doctor:
     """Checks the store for one caller."""
@@ -369,10 +365,10 @@ class Doctor:
         findings: list[Finding] = []
         for client in sorted({one.client for one in hooks} | quiet.keys()):
             runs = [
-                f"{one.event} {_to_second(one.last_run)}" for one in hooks if one.client == client
+                f"{one.event} {show_second(one.last_run)}" for one in hooks if one.client == client
             ]
             alarm = quiet.get(client)
-            state = f"silent since {_to_second(alarm.since)}" if alarm else "they run"
+            state = f"silent since {show_second(alarm.since)}" if alarm else "they run"
             findings.append(
                 Finding(
                     check=f"hooks of {client}",

@@ -268,16 +268,20 @@ def verb_command(
     name: str,
     purpose: str,
     *positional: str,
+    optional: tuple[str, ...] = (),
     op: str | None = None,
     required: frozenset[str] = frozenset(),
     single: frozenset[str] = frozenset(),
 ) -> Command:
-    """Make the command of a verb, by default the name's last word; it requires its positionals."""
+    """Make the command of a verb, by default the name's last word.
+
+    It requires its positionals, except those in `optional`, which follow them.
+    """
     return Command(
         name=name,
         purpose=purpose,
         preset={"op": op or name.rpartition(" ")[2]},
-        positional=positional,
+        positional=(*positional, *optional),
         required=required | frozenset(positional),
         single=single,
     )
@@ -391,11 +395,10 @@ def _strip_controls(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
             return value
 
 
-def _parse_timestamp(value: object) -> object:
-    return parse_instant(value) if isinstance(value, str) else value
-
-
-Timestamp = Annotated[datetime | None, BeforeValidator(_parse_timestamp)]
+Timestamp = Annotated[
+    datetime | None,
+    BeforeValidator(lambda one: parse_instant(one) if isinstance(one, str) else one),
+]
 """A date or time as ISO 8601; a date means its start."""
 TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A time bound as ISO 8601, or in words relative to now."""
@@ -438,13 +441,11 @@ def arguments_for_agents(request: type[BaseModel]) -> list[str]:
     return [name for name, field in fields if field.json_schema_extra != HIDE_FROM_AGENTS]
 
 
-def _to_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Attachment = dict[Annotated[str, StringConstraints(strip_whitespace=False)], Any]
 """A JSON object whose texts and names stay exactly as they are."""
-OneOrMore = Annotated[list[str], BeforeValidator(_to_list)]
+OneOrMore = Annotated[
+    list[str], BeforeValidator(lambda one: [one] if isinstance(one, str) else one)
+]
 """A list, or its only element."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="The reason, in a sentence; stored")]

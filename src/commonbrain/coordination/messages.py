@@ -227,9 +227,11 @@ class Messages:
             reader = self._reader()
 
             def rows(most: int) -> list[int]:
-                if thread is not None:
-                    return self._of_thread(tx, thread, below=below, limit=most)
-                return tx.messages.between(reader, agent or "", below=below, limit=most)
+                if thread is None:
+                    return tx.messages.between(reader, agent or "", below=below, limit=most)
+                thread_id, now = ids.parse(ids.THREAD, thread), reader.now
+                known_beginning(tx, self.caller, thread_id=thread_id, now=now)
+                return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=most)
 
             page = _page(listing, rows)
             known = tx.memories.get(page.rows)
@@ -403,11 +405,6 @@ class Messages:
                 f"{id[:40]} is a {memory.kind}, not a message.", hint="Fetch it with get."
             )
         return memory
-
-    def _of_thread(self, tx: Transaction, thread: str, *, below: int, limit: int) -> list[int]:
-        thread_id, now = ids.parse(ids.THREAD, thread), self.services.clock.now()
-        known_beginning(tx, self.caller, thread_id=thread_id, now=now)
-        return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=limit)
 
     def _answer(self, body: str | None) -> str | None:
         """Return the note of an acknowledgement, checked and without secrets.

@@ -174,7 +174,7 @@ def embed_messages(
     """Embed messages; without the embedder they are found by their words."""
     done = embed_drafts(ready, caller, services=services)
     if any(one.vectors is None and not one.is_deferred for one in done):
-        services.unembedded.add(caller.tenant)
+        services.unembedded[caller.tenant] = True
     return done
 
 

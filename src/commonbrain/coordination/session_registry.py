@@ -144,7 +144,11 @@ def touch_session(
     fields: dict[str, Any] = known_fields_of(caller.contact)
     services.journal.beat(Heartbeat(tenant=caller.tenant, session=replace(alive, **fields)))
     if last is not None and session.key != last:
-        _end_unnamed(services, replace(caller, session=last))
+        # The session of a connection whose client has named its session since. It may not be
+        # written yet; one that a client named may continue elsewhere.
+        former = new_session(services, replace(caller, session=last))
+        if not former.is_named:
+            _leave(services, former, tenant=caller.tenant, ending=Ending.REBOOTED)
     return session
 
 
@@ -243,16 +247,6 @@ def checked_metadata(
     return checked
 
 
-def terminal_session(services: Services, caller: Caller) -> Session | None:
-    """Return the active session that the caller's shell or program booted last, if any."""
-    process = caller.contact.process
-    if process is None:
-        return None
-    with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
-        return next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
-    return None
-
-
 def may_resume(services: Services, caller: Caller) -> bool:
     """Return whether any terminal of this host has a session; finding one's own takes longer."""
     with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
@@ -262,7 +256,10 @@ def may_resume(services: Services, caller: Caller) -> bool:
 
 def resume_session(services: Services, caller: Caller) -> Session | None:
     """Return the active session of the caller's terminal, if any, and queue its heartbeat."""
-    known = terminal_session(services, caller)
+    process, known = caller.contact.process, None
+    if process is not None:
+        with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
+            known = next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
     if known is not None:
         touch_session(services, replace(caller, session=known.key))
     return known
@@ -331,16 +328,6 @@ def _around(tx: Transaction, caller: Caller) -> list[Session]:
     if caller.session is not None or process is None:
         return []
     return tx.sessions.of_process(caller.agent, process, cwd=caller.contact.cwd)
-
-
-def _end_unnamed(services: Services, caller: Caller) -> None:
-    """End the unnamed session of a connection whose client has named its session since.
-
-    It may not be written yet. A session that a client named may continue elsewhere.
-    """
-    former = new_session(services, caller)
-    if not former.is_named:
-        _leave(services, former, tenant=caller.tenant, ending=Ending.REBOOTED)
 
 
 def _leave(services: Services, session: Session, *, tenant: str, ending: Ending) -> None:

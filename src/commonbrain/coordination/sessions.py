@@ -21,7 +21,6 @@ from commonbrain.coordination.handoff import (
 )
 from commonbrain.coordination.hook_activity import token_use
 from commonbrain.coordination.session_registry import (
-    ReapResult,
     active_sessions,
     checked_metadata,
     end_dead_sessions,
@@ -44,7 +43,7 @@ from commonbrain.coordination.tasks import claim, open_tasks, release
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, UnavailableError, check_chars
 from commonbrain.model.jobs import Job
 from commonbrain.model.kinds import Kind, Severity, kinds_where, severity_of
 from commonbrain.model.limits import (
@@ -84,12 +83,9 @@ def validate_action(action: str) -> str:
 
     """
     line = normalise_line(action) or ""
-    if not 0 < len(line) <= QUERY_CHARS_MAX:
-        raise InvalidInputError(
-            f"The action has {len(line)} characters; 1 to {QUERY_CHARS_MAX} are allowed.",
-            hint="Describe the action in one sentence.",
-        )
-    return line
+    return check_chars(
+        line, QUERY_CHARS_MAX, what="action", hint="Describe the action in one sentence."
+    )
 
 
 def vector_of(services: Services, action: str) -> Matrix | None:
@@ -293,7 +289,9 @@ class Sessions:
                 count=lambda most: len(rows(most)),
             )
         if has_changes(reaped):
-            self._end_dead(reaped, now)
+            # The caller may be unable to write; the next reader finds the same.
+            with suppress(UnavailableError), self.services.store.begin(self.caller.tenant) as tx:
+                end_dead_sessions(tx, reaped, now=now)
         return SessionResponse(
             op="list",
             session=self.caller.session,
@@ -540,11 +538,6 @@ class Sessions:
             notify_worker(self.services, job)
         return SessionResponse(op="end", session=own.key, outcome=outcome, token_use=spent)
 
-    def _end_dead(self, reaped: ReapResult, now: datetime) -> None:
-        # The caller may be unable to write; the next reader finds the same.
-        with suppress(UnavailableError), self.services.store.begin(self.caller.tenant) as tx:
-            end_dead_sessions(tx, reaped, now=now)
-
     def _check_has_session(self, op: str) -> None:
         if self.caller.session is None:
             raise InvalidInputError(
@@ -554,9 +547,6 @@ class Sessions:
 
     def _line(self, text: str) -> str:
         line = self.services.clean_text(normalise_line(text) or "", what="task", caller=self.caller)
-        if not line or len(line) > TASK_CHARS_MAX:
-            raise InvalidInputError(
-                f"The task has {len(line)} characters; 1 to {TASK_CHARS_MAX} are allowed.",
-                hint="Describe the task in one sentence.",
-            )
-        return line
+        return check_chars(
+            line, TASK_CHARS_MAX, what="task", hint="Describe the task in one sentence."
+        )

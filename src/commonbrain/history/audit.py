@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from commonbrain.model import ids
@@ -38,26 +38,6 @@ class AuditEntryView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditQuery:
-    """Criteria for lines, and the page; unset criteria match any line."""
-
-    agent: str | None = None
-    action: str | None = None
-    memory: str | None = None
-    request_id: str | None = None
-    since: datetime | str | None = None
-    until: datetime | str | None = None
-    limit: int = AUDIT_PAGE_DEFAULT
-    cursor: str | None = None
-
-    def listing(self) -> Listing:
-        """Return the list that a cursor belongs to."""
-        filters = asdict(self)
-        limit, cursor = filters.pop("limit"), filters.pop("cursor")
-        return Listing(name="audit", limit=limit, cursor=cursor, filters=filters)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPage:
     """Lines of the audit, newest first."""
 
@@ -75,8 +55,29 @@ class ListAudit:
     services: Services
     caller: Caller
 
-    def __call__(self, query: AuditQuery) -> AuditPage:
+    def __call__(  # noqa: PLR0913 the filters, spelled out for editors
+        self,
+        *,
+        agent: str | None = None,
+        action: str | None = None,
+        memory: str | None = None,
+        request_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int = AUDIT_PAGE_DEFAULT,
+        cursor: str | None = None,
+    ) -> AuditPage:
         """List lines, newest first.
+
+        Args:
+            agent: who acted.
+            action: create, supersede, forget, recall and so on, or an operation that was refused.
+            memory: only lines about this memory.
+            request_id: only lines of this call; over HTTP its X-Request-Id.
+            since: at this time or later: ISO 8601, or words such as yesterday.
+            until: at this time or before.
+            limit: 1 to 200 lines.
+            cursor: `next` of the page before.
 
         Raises:
             RejectedError: `insufficient_role`, only an admin may read it; `limit_exceeded`.
@@ -85,16 +86,18 @@ class ListAudit:
         """
         self._check_role()
         now = self.services.clock.now()
-        listing = query.listing().checked(AUDIT_PAGE_MAX)
+        filters = {"agent": agent, "action": action, "memory": memory, "request_id": request_id}
+        filters |= {"since": since, "until": until}
+        listing = Listing(name="audit", limit=limit, cursor=cursor, filters=filters)
         criteria = AuditFilter(
-            agent=query.agent,
-            action=query.action,
-            request_id=query.request_id,
-            memory_id=ids.parse(ids.MEMORY, query.memory) if query.memory else None,
-            since=parse_time_expression(query.since, now) if query.since else None,
-            until=parse_time_expression(query.until, now, ends=True) if query.until else None,
+            agent=agent,
+            action=action,
+            request_id=request_id,
+            memory_id=ids.parse(ids.MEMORY, memory) if memory else None,
+            since=parse_time_expression(since, now) if since else None,
+            until=parse_time_expression(until, now, ends=True) if until else None,
         )
-        return self._page(criteria, listing=listing)
+        return self._page(criteria, listing=listing.checked(AUDIT_PAGE_MAX))
 
     def _page(self, criteria: AuditFilter, *, listing: Listing) -> AuditPage:
         after = listing.after(int)

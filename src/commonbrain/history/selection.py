@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from typing import Final, TypedDict
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import InvalidInputError, RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     FORGET_AT_ONCE_MAX,
@@ -198,7 +198,7 @@ def select(
         RejectedError: `limit_exceeded`, too many ids.
 
     """
-    check_criteria(given, known=SelectorFields.__annotations__)
+    check_names(given, SelectorFields.__annotations__, message="There is no {} to select by.")
     conditions = {name: value for name, value in given.items() if value}
     if not conditions:
         raise InvalidInputError(
@@ -266,21 +266,6 @@ def list_dependents(
     known = unit.tx.memories.get(seen[:SHOWN_MAX])
     first = tuple(memory_ref(known[id_]) for id_ in seen[:SHOWN_MAX] if id_ in known)
     return Dependents(count=len(seen), first=first)
-
-
-def check_criteria(given: Collection[str], *, known: Collection[str]) -> None:
-    """Reject unknown criteria: ignored, they would select everything.
-
-    Raises:
-        InvalidInputError: there is at least one.
-
-    """
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise InvalidInputError(
-            f"There is no {', '.join(unknown)} to select by.",
-            hint=f"Choose from {', '.join(known)}.",
-        )
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

@@ -316,16 +316,16 @@ class Remember:
         """
         unembedded, tenant = self.services.unembedded, self.caller.tenant
         if not is_embedding:
-            unembedded.add(tenant)
+            unembedded[tenant] = True
         elif self.services.embed_later is not None:
-            if unembedded.remove(tenant) or has_pending:
+            if unembedded.pop(tenant, False) or has_pending:
                 self.services.embed_later(self.caller)
-        elif unembedded.remove(tenant):
+        elif unembedded.pop(tenant, False):
             with suppress(UnavailableError):
                 embed = EmbedPending(self.services, self.caller)
                 caught_up = embed(batch=_CATCH_UP, one_by_one=False)
                 if caught_up.count and caught_up.left:
-                    unembedded.add(tenant)
+                    unembedded[tenant] = True
 
     def preview_drafts(
         self,

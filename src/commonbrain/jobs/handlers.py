@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.administration.embedding_spaces import (
     BuildCursor,
-    fill_batch,
+    fill_space,
     services_in_space,
-    tenant_cursors,
 )
 from commonbrain.causality.atomize import Atomize
 from commonbrain.consolidation.artifact_cleanup import schedule_purge
@@ -83,6 +82,7 @@ def embed(task: JobContext) -> None:
 def atomize(task: JobContext) -> None:
     """Extract causes from memories, page by page from the newest."""
     given, services = task.job.given, task.services
+    options: dict[str, Any] = {name: given[name] for name in ("kinds", "project") if name in given}
     counts = {name: _count(task, name) for name in ("read", "atoms", "rejected")}
     before = cast("str | None", task.job.reached.get("before"))
     find = Atomize(services, task.caller)
@@ -90,7 +90,7 @@ def atomize(task: JobContext) -> None:
         total = sum(tx.memories.counts().values())
     while task.is_live:
         task.pause()
-        page = find(**_atomize_options(given), before=before)
+        page = find(**options, before=before)
         counts["read"] += page.read
         # Already present if an earlier attempt stored it but did not record its progress.
         counts["atoms"] += page.stored + page.known
@@ -121,11 +121,6 @@ def _count(task: JobContext, name: str) -> int:
     return cast("int", task.job.reached.get(name, 0))
 
 
-def _atomize_options(given: Mapping[str, object]) -> dict[str, Any]:
-    """Return the arguments of atomize, validated by its table of fields."""
-    return {name: given[name] for name in ("kinds", "project") if name in given}
-
-
 def reembed(task: JobContext) -> None:
     """Add vectors of another embedding space to every memory; switching is a separate step.
 
@@ -135,31 +130,22 @@ def reembed(task: JobContext) -> None:
     other = services_in_space(task.services, cast("str | None", task.job.given.get("space")))
     spaces, space_id = other.store.spaces, other.store.spaces.add(other.store.space).id
     total = max(sum(spaces.missing_vectors(space_id).values()), 1)
+    known = task.job.reached
+    since = BuildCursor(
+        tenant=cast("str", known.get("tenant", "")),
+        after=_count(task, "after"),
+        passes=_count(task, "passes"),
+    )
     made = 0
-    reached = _reached(task)
-    for start in tenant_cursors(other, since=reached.tenant):
-        place = reached if start.tenant == reached.tenant else start
-        while place is not None:
-            task.pause()
-            done = fill_batch(other, place)
-            made, place = made + done.count, done.next
-            at = place or start
-            with task.step() as tx:
-                where = {"tenant": at.tenant, "after": at.after, "passes": at.passes}
-                task.save_progress(tx, min(made / total, 1.0), reached=where)
+    task.pause()
+    for count, at in fill_space(other, since=since):
+        made += count
+        with task.step() as tx:
+            task.save_progress(tx, min(made / total, 1.0), reached=asdict(at))
+        task.pause()
     left = sum(spaces.missing_vectors(space_id).values())
     with task.step() as tx:
         task.finish(tx, {"space": other.store.space.name, "missing": left})
-
-
-def _reached(task: JobContext) -> BuildCursor:
-    """Return where an earlier attempt stopped."""
-    known = task.job.reached
-    return BuildCursor(
-        tenant=cast("str", known.get("tenant", "")),
-        after=cast("int", known.get("after", 0)),
-        passes=cast("int", known.get("passes", 0)),
-    )
 
 
 ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_RETENTION_H)
@@ -176,9 +162,11 @@ def import_(task: JobContext) -> None:
     given = task.job.given
     upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
     # Postgres stores no NUL, which the name of a file that was sent may contain.
-    name, limits = inert_line(upload.name), _limits(task)
+    name = inert_line(upload.name)
+    # Only what a client sent has the limits of the settings.
+    limits = task.services.import_limits if given.get("sent") else LOCAL_IMPORT
     reader = task.services.importers().get(str(given["format"]))
-    opened = task.services.staging.opened(
+    opened = task.services.uploads.opened(
         upload, limits=limits, stays_packed=isinstance(reader, ReadsZip)
     )
     with _discarding_unusable(task, upload), opened as file:
@@ -198,12 +186,7 @@ def import_(task: JobContext) -> None:
     with task.step() as tx:
         task.finish(tx, {**asdict(replace(report, source=name))})
     if not is_dry_run:
-        task.services.staging.drop(upload)
-
-
-def _limits(task: JobContext) -> ImportLimits:
-    """Return the limits of an import; only what a client sent has those of the settings."""
-    return task.services.import_limits if task.job.given.get("sent") else LOCAL_IMPORT
+        task.services.uploads.drop(upload)
 
 
 @contextmanager
@@ -213,7 +196,7 @@ def _discarding_unusable(task: JobContext, upload: Upload) -> Generator[None]:
         yield
     except InvalidInputError as error:
         if error.code in _UNUSABLE:
-            task.services.staging.drop(upload)
+            task.services.uploads.drop(upload)
         raise
 
 
@@ -272,7 +255,7 @@ def export(task: JobContext) -> None:
     left = archive_of(task.job)
     if left is not None:
         # Left by an attempt that died while uploading.
-        services.staging.drop(left)
+        services.uploads.drop(left)
 
     def move(share: float) -> None:
         with task.step() as tx:
@@ -288,7 +271,7 @@ def export(task: JobContext) -> None:
             schedule_purge(tx, services, caller=task.caller, upload=upload, due_at=due_at)
             task.save_progress(tx, _UPLOADED, reached={PENDING_ARCHIVE: asdict(upload)})
 
-    upload = services.staging.made(_ARCHIVE, write, on_start=on_commit)
+    upload = services.uploads.made(_ARCHIVE, write, on_start=on_commit)
     try:
         with task.step() as tx:
             task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})
@@ -296,7 +279,7 @@ def export(task: JobContext) -> None:
             task.finish(tx, {**counts, "bytes": upload.size, "kept_h": ARCHIVE_RETENTION_H})
     except (LeaseLostError, WorkerStoppedError, JobTimeoutError):
         # Delete the unreferenced archive: it may hold memories that were erased since.
-        services.staging.drop(upload)
+        services.uploads.drop(upload)
         raise
 
 

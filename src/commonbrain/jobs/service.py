@@ -324,9 +324,9 @@ class Jobs:
 
         try:
             if name is not None:
-                return self.services.staging.put(source, name=name, on_start=on_created)
+                return self.services.uploads.put(source, name=name, on_start=on_created)
             with snapshot_of(source, hidden=hidden) as whole:
-                return self.services.staging.put(whole, hidden=hidden, on_start=on_created)
+                return self.services.uploads.put(whole, hidden=hidden, on_start=on_created)
         except CommonbrainError:
             # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:

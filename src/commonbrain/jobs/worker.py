@@ -73,15 +73,13 @@ def dead_letter_removed_kinds(services: Services, tenant: str) -> int:
     if not due:
         return 0
     with services.store.begin(tenant) as tx:
-        return sum(
-            tx.jobs.move(job, job.buried(_removed_kind_fault(job.kind), now=now)) for job in due
-        )
-
-
-def _removed_kind_fault(kind: str) -> JobError:
-    return JobError.of(
-        "kind_gone", f"There is no job {kind} any more; {REMOVED_KINDS[kind]} does its work."
-    )
+        moved = 0
+        for job in due:
+            reason = (
+                f"There is no job {job.kind} any more; {REMOVED_KINDS[job.kind]} does its work."
+            )
+            moved += tx.jobs.move(job, job.buried(JobError.of("kind_gone", reason), now=now))
+        return moved
 
 
 def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:

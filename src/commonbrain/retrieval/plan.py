@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.model_card import CROSS_ENCODER
@@ -419,7 +419,7 @@ def read_filter(
         RejectedError: `limit_exceeded`, a fraction is out of range.
 
     """
-    check_option_names(options)
+    check_names(options, RecallOptions.__annotations__, message="Recall has no option {}.")
     kinds = KindFilter.parse(options.get("kinds", ()))
     states = [str(name) for name in _listed(options.get("states", ()))]
     scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
@@ -479,21 +479,6 @@ def read_deadline(options: RecallOptions) -> float | None:
             hint="Omit it to wait for every retriever.",
         )
     return given
-
-
-def check_option_names(options: Mapping[str, object]) -> None:
-    """Reject unknown options.
-
-    Raises:
-        InvalidInputError: there is at least one.
-
-    """
-    unknown = sorted(set(options) - set(RecallOptions.__annotations__))
-    if unknown:
-        raise InvalidInputError(
-            f"Recall has no option {', '.join(unknown)}.",
-            hint=f"Choose from {', '.join(RecallOptions.__annotations__)}.",
-        )
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

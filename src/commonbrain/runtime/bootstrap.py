@@ -21,7 +21,7 @@ from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace
 from commonbrain.embeddings.options import ENDPOINTS
 from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
-from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
+from commonbrain.model.briefing_limits import BOOT_CAPS, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
 from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.scope import LOCAL_TENANT, Caller
@@ -191,7 +191,7 @@ def build_services(
         has_embedded_worker=settings.redis_url is None,
         secret_scanner=scanner,
         blobs=blobs,
-        staging=UploadStore(blobs),
+        uploads=UploadStore(blobs),
         import_limits=_import_limits(settings),
         early=early(settings, clock),
         hook_runs=HookRuns(settings.state.expanduser() / HOOKS_FOLDER),
@@ -206,7 +206,6 @@ def _briefing_limits(settings: Settings) -> BriefingLimits:
     return BriefingLimits(
         tokens=settings.boot_tokens,
         caps={name: getattr(settings, f"boot_{name}") for name in BOOT_CAPS},
-        shares={name: getattr(settings, f"boot_{name}_share") for name in BOOT_SHARES},
         handoff_chars=settings.boot_handoff_chars,
         note_chars=settings.boot_note_chars,
     )

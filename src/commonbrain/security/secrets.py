@@ -288,11 +288,8 @@ def _is_placeholder(value: str, sort: str) -> bool:
     if sort in {"bearer token", "OpenAI key"} and not re.search(r"\d", value):
         # "Bearer authentication-required" and "sk-learn-compatible-estimator" are words.
         return True
-    return len(set(value)) < _DISTINCT_MIN or _is_example(value)
-
-
-def _is_example(value: str) -> bool:
-    return bool(re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE))
+    is_example = re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE)
+    return len(set(value)) < _DISTINCT_MIN or is_example is not None
 
 
 def _random(text: str) -> Iterator[SecretMatch]:

@@ -257,7 +257,7 @@ def a_brain(
         queue=LocalQueue(),
         secret_scanner=scanner,
         blobs=blobs,
-        staging=UploadStore(blobs),
+        uploads=UploadStore(blobs),
         parameters=parameters,
     )
     return Brain(services, Caller(agent=agent))

@@ -128,7 +128,7 @@ class BackgroundEmbedding:
             self._schedule(caller, last=None if has_yielded else _Pending(oldest, starts))
         elif job.state is JobState.QUEUED:
             # It is due later, since the embedder failed: a later write tries again.
-            services.unembedded.add(caller.tenant)
+            services.unembedded[caller.tenant] = True
 
 
 def _log_error(future: Future[None]) -> None:
