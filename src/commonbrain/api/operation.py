@@ -5,7 +5,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -35,7 +35,6 @@ from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.model.values import dataclass
 from commonbrain.observability.tool_events import WEB_TRANSPORT
-from commonbrain.storage.interface import Progress
 
 
 class Transport(StrEnum):
@@ -228,18 +227,6 @@ class VerbRequest(Request):
 
 RequestT = TypeVar("RequestT", bound=Request)
 ReplyT = TypeVar("ReplyT")
-RequestT_contra = TypeVar("RequestT_contra", bound=Request, contravariant=True)
-ReplyT_co = TypeVar("ReplyT_co", covariant=True)
-
-
-class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
-    """Runs an operation and reports its progress."""
-
-    def __call__(
-        self, brain: Brain, request: RequestT_contra, /, *, on_progress: Progress
-    ) -> ReplyT_co:
-        """Run the operation."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,8 +285,8 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
-    handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
-    """The handler with progress, for operations that can take long."""
+    has_progress: bool = False
+    """Whether it can take long, and its handler takes `on_progress`."""
     batch_field: str | None = None
     """The field for several objects in one call; on the command line they come from a file."""
     render_text: Callable[[ReplyT], str]

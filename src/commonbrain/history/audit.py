@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 from commonbrain.model import ids
-from commonbrain.model.errors import RejectedError
+from commonbrain.model.errors import RejectedError, check_names
 from commonbrain.model.limits import AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import Caller, Role
@@ -37,6 +38,23 @@ class AuditEntryView:
     """Equal refusals that this line represents, or exported memories."""
 
 
+class AuditCriteria(TypedDict, total=False):
+    """Which lines to list."""
+
+    agent: str | None
+    """Who acted."""
+    action: str | None
+    """create, supersede, forget, recall and so on, or an operation that was refused."""
+    memory: str | None
+    """Only lines about this memory."""
+    request_id: str | None
+    """Only lines of this call; over HTTP its X-Request-Id."""
+    since: datetime | str | None
+    """At this time or later: ISO 8601, or words such as yesterday."""
+    until: datetime | str | None
+    """At this time or before."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPage:
     """Lines of the audit, newest first."""
@@ -55,29 +73,19 @@ class ListAudit:
     services: Services
     caller: Caller
 
-    def __call__(  # noqa: PLR0913 the filters, spelled out for editors
+    def __call__(
         self,
         *,
-        agent: str | None = None,
-        action: str | None = None,
-        memory: str | None = None,
-        request_id: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
         limit: int = AUDIT_PAGE_DEFAULT,
         cursor: str | None = None,
+        **criteria: Unpack[AuditCriteria],
     ) -> AuditPage:
         """List lines, newest first.
 
         Args:
-            agent: who acted.
-            action: create, supersede, forget, recall and so on, or an operation that was refused.
-            memory: only lines about this memory.
-            request_id: only lines of this call; over HTTP its X-Request-Id.
-            since: at this time or later: ISO 8601, or words such as yesterday.
-            until: at this time or before.
             limit: 1 to 200 lines.
             cursor: `next` of the page before.
+            criteria: which lines, as `AuditCriteria` explains.
 
         Raises:
             RejectedError: `insufficient_role`, only an admin may read it; `limit_exceeded`.
@@ -86,18 +94,20 @@ class ListAudit:
         """
         self._check_role()
         now = self.services.clock.now()
-        filters = {"agent": agent, "action": action, "memory": memory, "request_id": request_id}
-        filters |= {"since": since, "until": until}
+        names = AuditCriteria.__annotations__
+        check_names(criteria, names, message="The audit has no filter {}.")
+        filters = {name: criteria.get(name) for name in names}
         listing = Listing(name="audit", limit=limit, cursor=cursor, filters=filters)
-        criteria = AuditFilter(
-            agent=agent,
-            action=action,
-            request_id=request_id,
+        memory, since, until = criteria.get("memory"), criteria.get("since"), criteria.get("until")
+        only = AuditFilter(
+            agent=criteria.get("agent"),
+            action=criteria.get("action"),
+            request_id=criteria.get("request_id"),
             memory_id=ids.parse(ids.MEMORY, memory) if memory else None,
             since=parse_time_expression(since, now) if since else None,
             until=parse_time_expression(until, now, ends=True) if until else None,
         )
-        return self._page(criteria, listing=listing.checked(AUDIT_PAGE_MAX))
+        return self._page(only, listing=listing.checked(AUDIT_PAGE_MAX))
 
     def _page(self, criteria: AuditFilter, *, listing: Listing) -> AuditPage:
         after = listing.after(int)

@@ -24,13 +24,7 @@ class AtomizeRequest(Request):
 
 
 def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
-    return brain.atomize(
-        request.ids,
-        kinds=request.kinds,
-        project=request.project,
-        limit=request.limit,
-        before=request.before,
-    )
+    return brain.atomize(**request.model_dump())
 
 
 def _render(reply: Atomized) -> str:
