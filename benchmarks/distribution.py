@@ -24,8 +24,10 @@ from benchmarks.load.dataset import Clusters, sizes
 from benchmarks.load.monitor import uses
 from commonbrain.client import Brain
 from commonbrain.model.limits import LOCK_TIMEOUT_S
-from commonbrain.runtime.bootstrap import make_embedder, open_brain, upgrade_store
+from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.runtime.stores import upgrade_store
 from tests.citus import CitusServer, cluster
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from benchmarks.timing import timed, timing
 from commonbrain.client import Brain
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.model.revision import Action, superseded
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock
 

@@ -31,7 +31,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.memory import Draft
 from commonbrain.model.revision import Action, superseded
 from commonbrain.model.scope import Scope
-from commonbrain.runtime.bootstrap import copy_store, upgrade_store
+from commonbrain.runtime.stores import copy_store, upgrade_store
 from commonbrain.testing.builders import FakeClock
 
 app = typer.Typer()

@@ -16,7 +16,7 @@ from commonbrain_server.dev_servers import login, postgres_server
 import commonbrain
 from benchmarks.corpus import questions
 from benchmarks.large_stores import Filling
-from commonbrain.runtime.bootstrap import copy_store, upgrade_store
+from commonbrain.runtime.stores import copy_store, upgrade_store
 
 app = typer.Typer()
 _SHOWN: Final = 12

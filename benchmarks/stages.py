@@ -15,7 +15,7 @@ from benchmarks.timing import Timing, timing
 from commonbrain.client import Brain
 from commonbrain.model.query import RecallTrace
 from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
 
@@ -34,7 +34,7 @@ class _Overheard(WriteBehindQueue):
     """A journal whose traces can be looked at as well."""
 
     def __init__(self, services: Services, heard: _Heard) -> None:
-        super().__init__(services.store, services.screen, clock=services.clock)
+        super().__init__(services.store, services.secret_scanner, clock=services.clock)
         self._heard = heard
 
     def record(self, trace: RecallTrace) -> None:

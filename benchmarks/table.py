@@ -43,7 +43,7 @@ from benchmarks.processes import (
 from benchmarks.stages import Watched
 from benchmarks.timing import Timing, timed, timing
 from commonbrain.model.limits import HOOK_PROMPT_TIMEOUT_S
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 table = typer.Typer()

@@ -78,7 +78,9 @@ def _heard(brain: Brain, telemetry: Telemetry) -> Brain:
 def _eventless(brain: Brain) -> Brain:
     services = brain.services
     ledger = RecallLogPolicy(event_retention=RecallLogPolicy().event_retention * 0)
-    journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=ledger)
+    journal = WriteBehindQueue(
+        services.store, services.secret_scanner, clock=services.clock, ledger=ledger
+    )
     return Brain(replace(services, journal=journal), brain.caller)
 
 

@@ -20,7 +20,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.limits import IMPORT_BATCH, ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 app = typer.Typer()

@@ -37,7 +37,7 @@ from sybil.example import SybilFailure
 
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.embeddings.interface import Embedder, LocalModel
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from tests.command_lines import run_here
 from tests.laid_out_stores import lay_out_store
 from tests.pages import VARIABLE, run_page

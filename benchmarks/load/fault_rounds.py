@@ -22,7 +22,7 @@ from benchmarks.load.embedding import serving
 from benchmarks.load.runs import postmaster
 from benchmarks.load.stack import SETTINGS, Stack, again, stack
 from benchmarks.load.supervisor import supervised
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 _WRITTEN: Final = "SELECT pg_logical_emit_message(false, 'load', repeat('x', 8000000))"

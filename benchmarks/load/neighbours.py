@@ -33,8 +33,9 @@ from commonbrain.clock import SystemClock
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import to_millis
-from commonbrain.runtime.bootstrap import make_embedder, upgrade_store
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.runtime.stores import upgrade_store
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 

@@ -22,7 +22,8 @@ from benchmarks.load.faults import load
 from benchmarks.load.runs import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
 from commonbrain.client import Brain
-from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.stores import upgrade_store
 
 _WARM: Final = 100
 _SHOWN: Final = 14

@@ -27,8 +27,9 @@ from benchmarks.load.dataset import Clusters, sizes
 from benchmarks.load.monitor import Use, uses
 from benchmarks.load.plan import Plan
 from benchmarks.load.stack import PROGRAM, SETTINGS, Stack, keys, stack
-from commonbrain.runtime.bootstrap import make_embedder, upgrade_store
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.runtime.stores import upgrade_store
 
 load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
 

@@ -135,7 +135,7 @@ def restore(
         StoreCorruptError: the file is damaged, not a store, or of a newer version.
 
     """
-    from commonbrain.runtime.bootstrap import restore as restore_backup  # noqa: PLC0415
+    from commonbrain.runtime.stores import restore as restore_backup  # noqa: PLC0415
     from commonbrain.storage.interface import ignore_progress  # noqa: PLC0415
 
     return restore_backup(file, store, digest=digest, on_progress=on_progress or ignore_progress)

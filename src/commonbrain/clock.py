@@ -1,15 +1,22 @@
 """Clock, stage timer and random source, passed in so that tests control time and chance."""
 
+from __future__ import annotations
+
 import secrets
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from commonbrain.model.errors import DeadlineError
+from commonbrain.model.errors import DeadlineError, UnavailableError
 from commonbrain.model.timestamps import to_utc
 from commonbrain.model.values import dataclass, field
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Result = TypeVar("Result")
 
 
 class Clock(Protocol):
@@ -84,6 +91,43 @@ class StageTimer:
             rest_ms = max(self.stages_ms[stage] - sum(parts_ms.values()), 0.0)
             self.stages_ms[stage] = round(rest_ms, 3)
             self.stages_ms.update(parts_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The time at which recall stops asking further retrievers; None means no limit."""
+
+    clock: Clock
+    at_ms: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.at_ms is not None and self.clock.elapsed_ms() >= self.at_ms
+
+    @property
+    def left_ms(self) -> float | None:
+        """Time until the deadline, negative after it; None without a deadline."""
+        return None if self.at_ms is None else self.at_ms - self.clock.elapsed_ms()
+
+    def wait_for(self, future: Future[Result]) -> Result:
+        """Wait for a result, at most until the deadline.
+
+        Raises:
+            UnavailableError: `deadline`, there is no result yet, and the call is cancelled; or the
+                error with which the call failed.
+
+        """
+        if self.at_ms is None:
+            return future.result()
+        left_ms = self.at_ms - self.clock.elapsed_ms()
+        try:
+            if left_ms > 0:
+                return future.result(left_ms / 1000)
+        except TimeoutError:
+            pass
+        future.cancel()
+        raise UnavailableError("It did not answer in time.", code="deadline")
 
 
 def check_awaited() -> None:

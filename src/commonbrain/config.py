@@ -10,7 +10,6 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     BOOT_CAPS,
     BOOT_NOTE_CHARS,
-    BOOT_SHARES,
     BOOT_TOKENS,
     EVENT_RETENTION_DAYS_DEFAULT,
     HANDOFF_CHARS_MAX,
@@ -58,16 +57,7 @@ def _cap(section: str) -> int:
     )
 
 
-def _share(section: str) -> float:
-    return Field(
-        default=BOOT_SHARES[section],
-        description=f"Share of a briefing's tokens that {section.replace('_', ' ')} get before "
-        "what is unused is given to cut sections.",
-    )
-
-
 Cap = Annotated[int, Field(ge=0, le=50)]
-Share = Annotated[float, Field(ge=0, le=0.5)]
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
 Url = Annotated[str | None, Field(max_length=2000)]
 Model = Annotated[str | None, Field(min_length=1, max_length=100)]
@@ -506,16 +496,6 @@ class Settings(_EnvironmentSettings, frozen=True):
         le=2000,
         description="Maximum characters of a pinned note in a briefing.",
     )
-    boot_blockers_share: Share = _share("blockers")
-    boot_skills_share: Share = _share("skills")
-    boot_notes_share: Share = _share("notes")
-    boot_action_items_share: Share = _share("action_items")
-    boot_handoff_share: Share = _share("handoff")
-    boot_urgent_share: Share = _share("urgent")
-    boot_siblings_share: Share = _share("siblings")
-    boot_patterns_share: Share = _share("patterns")
-    boot_tasks_share: Share = _share("tasks")
-    boot_changes_share: Share = _share("changes")
 
     @property
     def parameters(self) -> Parameters:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from threading import Lock, RLock
-from typing import TYPE_CHECKING, Final
+from threading import RLock
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from commonbrain.executors import DetachedExecutor
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     EMBEDDINGS_AT_ONCE_MAX,
     HTTP_SESSION_IDLE_MINUTES,
     BriefingLimits,
     ImportLimits,
 )
+from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
 from commonbrain.model.values import dataclass, field, replace
@@ -21,48 +23,32 @@ from commonbrain.observability.health import no_probes
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.interface import SILENT
 from commonbrain.observability.tool_events import NoEarlyEvents
+from commonbrain.threads import DetachedExecutor
 
 if TYPE_CHECKING:
-    from commonbrain.clock import Clock, RandomSource
+    from pathlib import Path
+
+    from commonbrain.clock import Clock, Deadline, RandomSource
     from commonbrain.coordination.processes import Processes
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
+    from commonbrain.ingestion.preparation import PreparedDraft
+    from commonbrain.model.jobs import Queue
+    from commonbrain.model.query import RecallTrace
     from commonbrain.model.scope import Caller
     from commonbrain.observability.health import Probe
     from commonbrain.observability.interface import Telemetry
     from commonbrain.observability.tool_events import EarlyEvents
+    from commonbrain.retrieval.plan import QueryPlan
+    from commonbrain.retrieval.table import Table
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.guard import Guard
     from commonbrain.security.secrets import SecretScanner
     from commonbrain.storage.blobs import Blobs, UploadStore
-    from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
-    from commonbrain.trained_models import Reranker, TrainedModels
     from commonbrain.transfer.importer import Importer
 
-
-class TenantSet:
-    """Names of tenants; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._names: set[str] = set()
-
-    def __contains__(self, tenant: str) -> bool:
-        """Return whether a tenant is in it."""
-        with self._lock:
-            return tenant in self._names
-
-    def add(self, tenant: str) -> None:
-        """Add a tenant, once."""
-        with self._lock:
-            self._names.add(tenant)
-
-    def remove(self, tenant: str) -> bool:
-        """Remove a tenant; return whether it was there, which is true for one thread only."""
-        with self._lock:
-            is_there = tenant in self._names
-            self._names.discard(tenant)
-            return is_there
+_LOG: Final = logging.getLogger(__name__)
+ReplyT = TypeVar("ReplyT")
 
 
 _SPEAKERS_MAX: Final = 10_000
@@ -92,6 +78,154 @@ class KnownSpeakers:
         }
 
 
+SERVING_CACHE_MS: Final = 2000.0
+"""Cache lifetime of the serving models: every process sees a change within it."""
+EMPTY_CACHE_MS: Final = 10_000.0
+"""The same without a model in service.
+
+There is nothing to roll back, and a first model may wait.
+"""
+_TENANTS_MAX: Final = 10_000
+"""Tenants in the cache; past it the cache is cleared."""
+
+
+class Reranker(Protocol):
+    """Orders the best candidates by reading each with the query; used from several threads.
+
+    If it fails, the order stays, and `degraded` says so.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, shown to all callers."""
+        ...
+
+    def reranker(self, plan: QueryPlan, *, deadline: Deadline) -> Callable[[Table], None]:
+        """Load the model if need be, and return what orders candidates by it."""
+        ...
+
+    def check(self) -> None:
+        """Load the model, and score one pair.
+
+        Raises:
+            CommonbrainError: It does not work.
+
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the model without waiting."""
+        ...
+
+
+class ModelRunner(Protocol):
+    """Runs the models of a store; the extra `learn` brings it. Safe to use from several threads.
+
+    A model that fails or is slow never fails a call: fixed weights and rules answer, and say so.
+    """
+
+    def reranker(
+        self, cards: Sequence[ModelCard], plan: QueryPlan, *, deadline: Deadline
+    ) -> Callable[[Table], None] | None:
+        """Load the model that serves a caller, and return what orders candidates by it."""
+        ...
+
+    def rate(
+        self, cards: Sequence[ModelCard], drafts: Sequence[PreparedDraft], *, caller: Caller
+    ) -> Sequence[PreparedDraft]:
+        """Return drafts with the salience that the active model predicts."""
+        ...
+
+    def on_traces_written(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
+        """Judge the models by the traces of recalls that they ranked, after these were stored."""
+        ...
+
+    def close(self) -> None:
+        """Release all models without waiting."""
+        ...
+
+
+class TrainedModels:
+    """Knows which models serve which callers; safe to use from several threads."""
+
+    def __init__(
+        self,
+        make_runner: Callable[[], ModelRunner],
+        *,
+        store: Store,
+        clock: Clock,
+        artifacts: Path | None = None,
+    ) -> None:
+        """Create it; nothing is read or loaded yet.
+
+        Args:
+            make_runner: loads the package; raises `extra_missing` without it.
+            store: the store with the cards.
+            clock: ages what is cached.
+            artifacts: the folder of artifacts, which training makes: without it no model serves.
+                None if they are in a bucket.
+
+        """
+        self._make_runner = make_runner
+        self._store = store
+        self._clock = clock
+        self._artifacts = artifacts
+        self._known: dict[str, tuple[float, Sequence[ModelCard]]] = {}
+        self._runner: ModelRunner | None = None
+        self.missing: InvalidInputError | None = None
+        """Why no model is run, though one serves."""
+
+    def serving(self, tenant: str, role: ModelRole) -> Sequence[ModelCard]:
+        """Return the models of a role that serve a tenant, cached for some seconds."""
+        if self._artifacts is not None and not self._artifacts.exists():
+            return ()
+        now_ms = self._clock.elapsed_ms()
+        known = self._known.get(tenant)
+        if known is None or now_ms >= known[0]:
+            cards = self._store.read(tenant, lambda tx: tx.models.serving())
+            known = (now_ms + (SERVING_CACHE_MS if cards else EMPTY_CACHE_MS), cards)
+            if len(self._known) >= _TENANTS_MAX:
+                self._known.clear()
+            self._known[tenant] = known
+        return [card for card in known[1] if card.role is role]
+
+    def forget(self, tenant: str) -> None:
+        """Read the models of a tenant again before their next use, after a transition."""
+        self._known.pop(tenant, None)
+
+    def runner(self) -> ModelRunner | None:
+        """Return what runs models; None if the package is not installed, which is logged once."""
+        if self._runner is None and self.missing is None:
+            try:
+                self._runner = self._make_runner()
+            except InvalidInputError as error:
+                self.missing = error
+                _LOG.warning("A trained model is in service, but is not used: %s", error)
+        return self._runner
+
+    def reranker(self, plan: QueryPlan, *, deadline: Deadline) -> Callable[[Table], None] | None:
+        """Return what orders the candidates of a recall; None if no model serves its caller."""
+        cards = self.serving(plan.caller.tenant, ModelRole.RERANKER)
+        runner = self.runner() if cards else None
+        return None if runner is None else runner.reranker(cards, plan, deadline=deadline)
+
+    def rate(self, drafts: Sequence[PreparedDraft], caller: Caller) -> Sequence[PreparedDraft]:
+        """Return drafts with the salience that a model predicts; unchanged if none serves."""
+        cards = self.serving(caller.tenant, ModelRole.SALIENCE)
+        runner = self.runner() if cards else None
+        return drafts if runner is None else runner.rate(cards, drafts, caller=caller)
+
+    def on_traces_written(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
+        """Let the models be judged that ranked some of these recalls."""
+        if any(trace.ranker is not None for trace in traces) and (runner := self.runner()):
+            runner.on_traces_written(tenant, traces)
+
+    def close(self) -> None:
+        """Release all models without waiting."""
+        if self._runner is not None:
+            self._runner.close()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """One open store with its models and clocks, shared by all callers."""
@@ -106,13 +240,13 @@ class Services:
     journal: WriteBehindQueue
     importers: Callable[[], Mapping[str, Importer]]
     """The readers of foreign formats by name; imported on demand."""
-    screen: SecretScanner
+    secret_scanner: SecretScanner
     processes: Processes
     trained: TrainedModels
     """The models that were trained from use, if any serves."""
     blobs: Callable[[], Blobs]
     """Created on demand, because only uploads and trained models use them."""
-    staging: UploadStore
+    uploads: UploadStore
     """Files that wait for a job, stored as blobs."""
     import_limits: ImportLimits = field(default_factory=ImportLimits)
     """The limits of files that clients send."""
@@ -152,8 +286,11 @@ class Services:
     """When hooks ran on this machine."""
     speakers: KnownSpeakers = field(default_factory=KnownSpeakers)
     """Who has sent messages, as far as recalls know."""
-    unembedded: TenantSet = field(default_factory=TenantSet)
-    """Tenants with memories that this process stored without vectors; they may be pending still."""
+    unembedded: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Tenants with memories that this process stored without vectors; they may be pending still.
+
+    A dictionary, because `pop` gives a tenant to one thread only.
+    """
     queued_embedder: Callable[[Caller, bool], Embedder] | None = None
     """Makes the embedder of a caller, or of a job, who take turns at a local model on a server."""
     embed_later: Callable[[Caller], None] | None = None
@@ -181,6 +318,22 @@ class Services:
         if self.queued_embedder is None:
             return self.embedder
         return self.queued_embedder(caller, self.is_background)
+
+    def audited(self, caller: Caller, *, action: str, read: Callable[[], ReplyT]) -> ReplyT:
+        """Run a call that is none of `Brain`, which is audited on a server."""
+        return read() if self.guard is None else self.guard.audit(caller, action=action, read=read)
+
+    def clean_text(self, text: str, *, what: str, caller: Caller) -> str:
+        """Return the text of a caller as it may be stored; `what` names it in errors.
+
+        Raises:
+            InvalidInputError: it is longer than any stored text.
+            RejectedError: `secret_detected`, and the secret cannot or must not be redacted.
+            UnavailableError: the store did not answer.
+
+        """
+        on_secret = self.parameters_for(caller).secrets
+        return self.secret_scanner.clean(text, what=what, on_secret=on_secret)
 
     def parameters_for(self, caller: Caller) -> Parameters:
         """Return the parameters in force: the settings, on a server with the tenant's policy.

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.security.secret_values import SecretMatch, describe_place, redacted
-from commonbrain.security.secrets import FORMATS, SUBSTRINGS, PatternSecretScanner
+from commonbrain.security.secrets import FORMATS, SUBSTRINGS, SecretScanner
 from tests.secrets import INNOCENT, SECRETS, made_up
 
-SCREEN = PatternSecretScanner()
+SCREEN = SecretScanner()
 
 
 def certain(text: str) -> list[SecretMatch]:

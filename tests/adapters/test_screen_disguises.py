@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from commonbrain.model import ids
 from commonbrain.security.folding import folded, joined_lines, origin
 from commonbrain.security.secret_values import redacted
-from commonbrain.security.secrets import FORMATS, PatternSecretScanner
+from commonbrain.security.secrets import FORMATS, SecretScanner
 from tests.adapters.test_screen import grows_linearly
 from tests.secrets import INNOCENT, SECRETS
 
-SCREEN = PatternSecretScanner()
+SCREEN = SecretScanner()
 KEYS: Final = {
     name: secret
     for name, (_, secret) in SECRETS.items()

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.browser.conftest import HEIGHT, TIMEOUT_MS, WIDE, serve_brain
 

@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.ingestion.service import Remember
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 
@@ -17,7 +18,7 @@ def test_docs_and_help_of_remember_name_every_kind() -> None:
 
     for kind in Kind:
         assert f"| {kind} |" in domain
-        assert str(kind) in (Brain.remember.__doc__ or "")
+        assert str(kind) in (Remember.__call__.__doc__ or "")
 
 
 def test_argument_that_is_neither_of_a_memory_nor_of_a_kind_is_refused(brain: Brain) -> None:

@@ -31,7 +31,8 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from commonbrain.model import ids
 from commonbrain.model.jobs import LIVE
 from commonbrain.model.scope import Role
-from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.stores import upgrade_store
 from tests.processes import TIMEOUT_S, clean_environment
 from tests.serving import until_ready
 

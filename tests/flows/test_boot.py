@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, text
 
 from commonbrain.client import Brain
-from commonbrain.coordination.briefing import Briefing, prefix
+from commonbrain.coordination.briefing import Briefing, sections
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
@@ -17,6 +17,12 @@ from commonbrain.model.limits import BOOT_CAPS
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.secrets import made_up
+
+
+def prefix(briefing: Briefing) -> list[str]:
+    """Return the lines that stay the same from boot to boot."""
+    stable = {"notice", "blockers", "skills", "notes"}
+    return [line for name, lines in sections(briefing) if name in stable for line in lines]
 
 
 @dataclass(slots=True)

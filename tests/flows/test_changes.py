@@ -9,7 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.history.review_queue import ReviewCategory
 from commonbrain.model.links import LinkType
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import remember_one, stored

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.executors import DetachedExecutor
+from commonbrain.threads import DetachedExecutor
 from tests.processes import TIMEOUT_S
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.jobs import QueueMessage
 from commonbrain.model.scope import Caller
-from commonbrain.storage.job_queue import EMBED, LocalQueue, QueueMessage
+from commonbrain.runtime.stores import LocalQueue
+from commonbrain.storage.job_queue import EMBED
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import FailingEmbedder, remember_one, stored
 from tests.flows.working import a_worker

@@ -11,10 +11,9 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.jobs.worker import JobEvent, Worker
 from commonbrain.model import ids
-from commonbrain.model.jobs import Job
+from commonbrain.model.jobs import Job, QueueMessage
 from commonbrain.model.limits import JOB_SLICE_S
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
 from tests.tenant_rows import add_tenant

@@ -183,7 +183,7 @@ def test_recall_watched_for_a_model_is_stored_at_any_sampling_rate(brain: Brain)
     stored(brain, FACT, kind="fact")
     few = WriteBehindQueue(
         brain.services.store,
-        brain.services.screen,
+        brain.services.secret_scanner,
         clock=brain.services.clock,
         ledger=RecallLogPolicy(share=0.0),
     )

@@ -103,13 +103,13 @@ def test_upload_is_deleted_after_its_import_and_equal_uploads_share_nothing(
     (notes / ".hidden" / "key.md").write_text("## Key\n\nNobody is to read this one.\n", "utf-8")
     with a_brain(path) as brain:
         one, other = (
-            brain.services.staging.put(notes, on_start=list[object]().append) for _ in range(2)
+            brain.services.uploads.put(notes, on_start=list[object]().append) for _ in range(2)
         )
         assert not set(one.parts) & set(other.parts)
-        brain.services.staging.drop(one)
-        with brain.services.staging.opened(other) as folder:
+        brain.services.uploads.drop(one)
+        with brain.services.uploads.opened(other) as folder:
             assert [file.name for file in folder.rglob("*.md")] == ["MEMORY.md"]
-        brain.services.staging.drop(other)
+        brain.services.uploads.drop(other)
 
         job = brain.jobs.import_("markdown", notes)
         a_worker(brain).sweep()
@@ -181,7 +181,7 @@ def test_failed_upload_leaves_no_pending_job(path: Path, tmp_path: Path) -> None
     note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     with a_brain(path) as brain:
         staging = UploadStore(lambda: Full(brain.services.blobs()))
-        sender = Brain(replace(brain.services, staging=staging), brain.caller)
+        sender = Brain(replace(brain.services, uploads=staging), brain.caller)
         with pytest.raises(UnavailableError, match="full"):
             sender.jobs.import_("markdown", note)
         a_worker(brain).sweep()
@@ -196,8 +196,8 @@ def test_upload_with_any_file_name_can_be_read(
     with a_brain(path) as brain:
         for name in ("..", ".", "\x01..", "/"):
             with subtests.test(name=name):
-                upload = brain.services.staging.put(note, name=name, on_start=list[object]().append)
-                with brain.services.staging.opened(upload) as file:
+                upload = brain.services.uploads.put(note, name=name, on_start=list[object]().append)
+                with brain.services.uploads.opened(upload) as file:
                     assert file.read_text("utf-8") == "tea"
 
 

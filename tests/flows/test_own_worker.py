@@ -8,7 +8,8 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.worker import EmbeddedWorker, run_maintenance_slice
-from commonbrain.storage.job_queue import LocalQueue, QueueMessage
+from commonbrain.model.jobs import QueueMessage
+from commonbrain.runtime.stores import LocalQueue
 from commonbrain.testing.builders import a_brain
 from tests.processes import TIMEOUT_S
 

@@ -56,7 +56,7 @@ class Trying:
 
 def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     """The same brain in a process that reaches its artifacts otherwise."""
-    services = replace(brain.services, blobs=lambda: blobs, staging=UploadStore(lambda: blobs))
+    services = replace(brain.services, blobs=lambda: blobs, uploads=UploadStore(lambda: blobs))
     return Brain(services, brain.caller)
 
 
@@ -210,7 +210,7 @@ def test_artifact_of_an_export_whose_worker_was_killed_is_deleted(
     upload = brain.jobs.archive(job.id)
     assert artifacts(brain) == set(upload.parts), "who takes it up drops what the other left"
     clock.move(ARCHIVE_RETENTION - timedelta(seconds=1))
-    assert b"kettle" in b"".join(brain.services.staging.read(brain.jobs.archive(job.id)))
+    assert b"kettle" in b"".join(brain.services.uploads.read(brain.jobs.archive(job.id)))
     clock.move(DAY)
     a_worker(brain).sweep()
     assert artifacts(brain) == set()

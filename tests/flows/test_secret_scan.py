@@ -12,7 +12,7 @@ from commonbrain.model.scope import Role
 from commonbrain.security import secrets
 from commonbrain.security.credentials import NOUNS
 from commonbrain.security.secret_values import SecretMatch
-from commonbrain.security.secrets import PATTERNS_VERSION
+from commonbrain.security.secrets import PATTERNS_VERSION, SecretScanner
 from commonbrain.storage.interface import Finding
 from tests.flows.asking import stored
 from tests.secrets import SECRETS
@@ -21,7 +21,7 @@ _, GITHUB = SECRETS["github classic"]
 
 
 @dataclass(frozen=True)
-class BlindScanner:
+class BlindScanner(SecretScanner):
     """Finds no secret, as patterns did before they knew it."""
 
     def find(self, text: str) -> list[SecretMatch]:
@@ -32,7 +32,7 @@ class BlindScanner:
 
 @pytest.fixture
 def careless(brain: Brain) -> Brain:
-    return Brain(replace(brain.services, screen=BlindScanner()), brain.caller)
+    return Brain(replace(brain.services, secret_scanner=BlindScanner()), brain.caller)
 
 
 def finding(brain: Brain, *, scans: bool = False) -> Finding:

@@ -14,7 +14,7 @@ from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Role, Scope
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate

@@ -9,7 +9,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
 from commonbrain.model.model_card import ModelRole, ModelState
-from commonbrain.trained_models import TrainedModels
+from commonbrain.services import TrainedModels
 from tests.contracts.learning_contract import a_card
 from tests.flows.asking import stored
 

@@ -83,7 +83,7 @@ def test_no_row_and_no_archive_contains_an_erased_text(brain: Brain) -> None:
     events = made_of(brain)
     [export] = brain.jobs(kind="export").jobs
     archive = brain.jobs.archive(export.id)
-    assert DEEP in b"".join(brain.services.staging.read(archive)).decode(errors="replace")
+    assert DEEP in b"".join(brain.services.uploads.read(archive)).decode(errors="replace")
 
     count = brain.erase(events, reason=WHY).count
     assert count > len(events)
@@ -97,7 +97,7 @@ def test_no_row_and_no_archive_contains_an_erased_text(brain: Brain) -> None:
     with pytest.raises(NotFoundError):
         brain.jobs.archive(export.id)
     with pytest.raises(NotFoundError):
-        b"".join(brain.services.staging.read(archive))
+        b"".join(brain.services.uploads.read(archive))
     a_worker(brain).sweep()
     assert {one.state for one in brain.jobs(kind="discard").jobs} == {JobState.DONE}
 
@@ -125,7 +125,7 @@ def test_archive_of_a_killed_export_is_deleted_when_its_memory_is_erased(
 
     staging = Interrupted(brain.services.blobs, meanwhile=die)
     with suppress(Killed):
-        a_worker(Brain(replace(brain.services, staging=staging), brain.caller)).sweep()
+        a_worker(Brain(replace(brain.services, uploads=staging), brain.caller)).sweep()
     assert archive_parts(brain)
 
     done = brain.erase(id_, reason=WHY, confirm=1)
@@ -153,7 +153,7 @@ def test_erase_without_access_to_archives_leaves_them_to_a_job(brain: Brain) -> 
     def missing() -> Blobs:
         raise InvalidInputError("This takes the extra learn.", code="extra_missing")
 
-    bare = Brain(replace(brain.services, staging=UploadStore(missing)), brain.caller)
+    bare = Brain(replace(brain.services, uploads=UploadStore(missing)), brain.caller)
     done = bare.erase(id_, reason=WHY, confirm=1)
 
     assert (done.receipt or {})["file"] == 1, "the file was rewritten"
@@ -179,10 +179,10 @@ def test_export_that_runs_during_an_erase_starts_again(brain: Brain) -> None:
             brain.erase(once.pop(), reason=WHY, confirm=1)
 
     staging = Interrupted(brain.services.blobs, meanwhile=erase)
-    a_worker(Brain(replace(brain.services, staging=staging), brain.caller)).sweep()
+    a_worker(Brain(replace(brain.services, uploads=staging), brain.caller)).sweep()
 
     archive = brain.jobs.archive(export.id)
     assert archive_parts(brain) == set(archive.parts)
-    text = b"".join(brain.services.staging.read(archive)).decode()
+    text = b"".join(brain.services.uploads.read(archive)).decode()
     assert "kettle" in text
     assert DEEP not in text

@@ -11,7 +11,7 @@ from commonbrain.cli.main import app
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.history.review_queue import ReviewCategory
 from commonbrain.ingestion.result import ItemResult
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import remember_one, stored

@@ -2,7 +2,7 @@
 
 from commonbrain_evals.notes import evaluate, read_notes
 
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 

@@ -8,7 +8,7 @@ from commonbrain_evals.prompts import evaluate, read_prompts
 from commonbrain_models.calibration import CalibrationSplit
 
 from commonbrain.hooks.actions import recall_for_prompt
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
 

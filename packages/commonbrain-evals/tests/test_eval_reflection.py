@@ -12,7 +12,7 @@ from commonbrain_evals.reflection import (
 )
 from commonbrain_models.calibration import CalibrationSplit
 
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 

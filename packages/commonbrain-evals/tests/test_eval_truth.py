@@ -5,7 +5,7 @@ from collections import Counter
 from commonbrain_evals.truth import CHANGES, HOLDS, evaluate, read_cases
 from commonbrain_models.calibration import CalibrationSplit
 
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 

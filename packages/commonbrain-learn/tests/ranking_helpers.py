@@ -20,8 +20,8 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.write_behind import WriteBehindQueue
+from commonbrain.services import TrainedModels
 from commonbrain.testing.builders import FakeClock
-from commonbrain.trained_models import TrainedModels
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix
@@ -124,7 +124,10 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
 
     trained = TrainedModels(make_runner, store=services.store, clock=services.clock)
     journal = WriteBehindQueue(
-        services.store, services.screen, clock=services.clock, on_written=trained.on_traces_written
+        services.store,
+        services.secret_scanner,
+        clock=services.clock,
+        on_written=trained.on_traces_written,
     )
     # It writes when a test says so, and by no thread of its own.
     journal.close()

@@ -14,13 +14,13 @@ from commonbrain_server.tenants import tenants_of
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.executors import DetachedExecutor
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX, JOB_SLICE_S
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
-from commonbrain.storage.job_queue import LocalQueue
+from commonbrain.runtime.stores import LocalQueue
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
+from commonbrain.threads import DetachedExecutor
 from tests.processes import TIMEOUT_S, until
 
 
@@ -146,7 +146,7 @@ def test_tenant_of_a_text_stored_before_the_next_run_stays_registered_for_embedd
     store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
     # As after a long text, which is embedded behind the reply.
-    brain.services.unembedded.remove(brain.caller.tenant)
+    brain.services.unembedded.pop(brain.caller.tenant)
     background.start(brain.caller)
     embedder.ship_may_go.set()
     until(lambda: not embedding_threads())
@@ -166,7 +166,7 @@ def test_tenant_of_a_text_stored_during_a_failing_run_stays_registered_for_embed
     embedder.is_down = True
     store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
-    brain.services.unembedded.remove(brain.caller.tenant)
+    brain.services.unembedded.pop(brain.caller.tenant)
     # Another thread finds that the job runs already, and leaves the text to it.
     background.start(brain.caller)
     until(lambda: len(embedding_threads()) == 1)

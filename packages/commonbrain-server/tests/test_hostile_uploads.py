@@ -183,7 +183,7 @@ async def test_upload_of_a_disconnected_client_is_stored_before_its_file_is_dele
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     blobs = WaitingBlobs(make_blobs(tmp_path / "blobs"))
-    brain = Brain(replace(brain.services, staging=UploadStore(lambda: blobs)), brain.caller)
+    brain = Brain(replace(brain.services, uploads=UploadStore(lambda: blobs)), brain.caller)
     # The next call waits for the end of the first.
     app = an_app(brain, limits=BodyLimits(calls_at_once=1))
 

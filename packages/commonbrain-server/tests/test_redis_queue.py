@@ -16,8 +16,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.worker import SWEEP_MS, JobEvent, Worker
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, UnavailableError
-from commonbrain.model.jobs import Job
-from commonbrain.storage.job_queue import QueueMessage
+from commonbrain.model.jobs import Job, QueueMessage
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.processes import TIMEOUT_S
 

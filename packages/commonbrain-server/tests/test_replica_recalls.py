@@ -22,7 +22,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.observability.health import ReplicaTrouble
 from commonbrain.observability.interface import NoTelemetry, RecallMetrics
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener

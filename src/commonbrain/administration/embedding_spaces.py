@@ -230,7 +230,9 @@ def _helped(entry: RecallLogEntry) -> frozenset[int]:
 def _answer(services: Services, caller: Caller, *, query: str) -> SpaceAnswer:
     """Run a query without leaving a trace."""
     no_log = RecallLogPolicy(share=0.0)
-    journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
+    journal = WriteBehindQueue(
+        services.store, services.secret_scanner, clock=services.clock, ledger=no_log
+    )
     silent_services = replace(services, journal=journal, telemetry=SILENT)
     began_ms = services.clock.elapsed_ms()
     with unshown():
@@ -283,42 +285,46 @@ class BuildCursor:
     passes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildBatch:
-    """A finished batch, and where to continue; None at the end."""
-
-    count: int
-    next: BuildCursor | None
+_BEGIN: Final = BuildCursor(tenant="")
 
 
-def tenant_cursors(services: Services, *, since: str = "") -> Iterator[BuildCursor]:
-    """Return the start position of each tenant, beginning with one of them."""
-    return (BuildCursor(tenant=name) for name in services.store.tenants() if name >= since)
+def fill_space(
+    services: Services, *, since: BuildCursor = _BEGIN
+) -> Iterator[tuple[int, BuildCursor]]:
+    """Embed the memories of all tenants that have no vectors in the services' space, in batches.
 
-
-def fill_batch(services: Services, cursor: BuildCursor) -> BuildBatch:
-    """Embed the next memories of a tenant that have no vectors in the services' space.
-
-    Memories stored meanwhile come last. Restored ones, and those that the embedder rejected, are
-    handled by another pass.
+    Yields the number of memories of each batch, and where to continue after an interruption.
 
     Raises:
         UnavailableError: the embedder accepts nothing, or the store cannot be read or written.
 
+    """
+    for tenant in services.store.tenants():
+        if tenant < since.tenant:
+            continue
+        start = BuildCursor(tenant=tenant)
+        place: BuildCursor | None = since if tenant == since.tenant else start
+        while place is not None:
+            count, place = _fill_batch(services, place)
+            yield count, place or start
+
+
+def _fill_batch(services: Services, cursor: BuildCursor) -> tuple[int, BuildCursor | None]:
+    """Embed the next memories of a tenant; return their number, and where to continue.
+
+    Memories stored meanwhile come last. Restored ones, and those that the embedder rejected, are
+    handled by another pass.
     """
     with services.store.snapshot(cursor.tenant) as tx:
         missing = tx.index.unembedded(limit=EMBED_BATCH, after=cursor.after)
         waiting = tx.memories.get(missing)
     if not waiting:
         is_over = cursor.after == 0 or cursor.passes + 1 >= SPACE_PASSES_MAX
-        again = BuildCursor(tenant=cursor.tenant, passes=cursor.passes + 1)
-        return BuildBatch(count=0, next=None if is_over else again)
+        return 0, None if is_over else replace(cursor, after=0, passes=cursor.passes + 1)
     made = embed_if_free([waiting[id_] for id_ in missing], services.embedder)
     with services.store.begin(cursor.tenant) as tx:
         count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
-    return BuildBatch(
-        count=count, next=BuildCursor(tenant=cursor.tenant, after=missing[-1], passes=cursor.passes)
-    )
+    return count, replace(cursor, after=missing[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,12 +421,9 @@ class EmbeddingSpaces:
         space = other.store.spaces.add(other.store.space)
         total = sum(other.store.spaces.missing_vectors(space.id).values())
         made = 0
-        for start in tenant_cursors(other):
-            place = start
-            while place is not None:
-                done = fill_batch(other, place)
-                made, place = made + done.count, done.next
-                on_progress(min(made / max(total, 1), 1.0))
+        for count, _ in fill_space(other):
+            made += count
+            on_progress(min(made / max(total, 1), 1.0))
         left = sum(other.store.spaces.missing_vectors(space.id).values())
         return BuildResult(space=space.name, embedded=made, missing=left)
 

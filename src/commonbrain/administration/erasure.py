@@ -115,7 +115,7 @@ class Erase:
         for one in archives:
             # Perhaps only the worker is configured to reach them.
             with suppress(CommonbrainError):
-                self.services.staging.drop(one)
+                self.services.uploads.drop(one)
         return len(archives)
 
     def _finish(self, done: BulkChangeResult) -> BulkChangeResult:
@@ -164,14 +164,15 @@ def _with_copies(unit: UnitOfWork, given: SelectorFields) -> tuple[Selection, li
             break
         chosen |= {one.id: one for one in reach}
     partly_derived = [
-        memory_ref(one, _skip_reason(only_these=sources <= set(chosen)))
+        memory_ref(
+            one,
+            "The caller may not change it."
+            if sources <= set(chosen)
+            else "It also has other sources.",
+        )
         for one, sources in _copies(unit, chosen)
     ]
     return replace(selection, taken=tuple(chosen.values())), partly_derived
-
-
-def _skip_reason(*, only_these: bool) -> str:
-    return "The caller may not change it." if only_these else "It also has other sources."
 
 
 def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:

@@ -84,7 +84,7 @@ class ScanSecrets:
         while True:
             with self.services.store.snapshot(self.caller.tenant) as tx:
                 page = tx.memories.page(after=after, limit=_PAGE)
-                refused = list(_refused(tx, page, screen=self.services.screen))
+                refused = list(_refused(tx, page, scanner=self.services.secret_scanner))
             if not page:
                 break
             for memory, secrets in refused:
@@ -99,13 +99,14 @@ class ScanSecrets:
         # A store that is only readable is scanned all the same.
         with suppress(CommonbrainError):
             self._record(scanned)
+        ids_found = " ".join(one.id for one in memories)
         return SecretScan(
             patterns=PATTERNS_VERSION,
             scanned=scanned,
             memories=tuple(memories),
             count=count,
             hidden_count=hidden if self.caller.role is Role.ADMIN else 0,
-            erase=_erase_call(memories),
+            erase=f'brain erase {ids_found} --reason "It held a secret."' if memories else None,
         )
 
     def finding(self, scan: SecretScan | None = None) -> Finding:
@@ -148,14 +149,8 @@ def _stored_secret(memory: Memory, secrets: Sequence[str]) -> StoredSecret:
     )
 
 
-def _erase_call(memories: Sequence[StoredSecret]) -> str | None:
-    if not memories:
-        return None
-    return f'brain erase {" ".join(one.id for one in memories)} --reason "It held a secret."'
-
-
 def _refused(
-    tx: Transaction, page: Sequence[int], *, screen: SecretScanner
+    tx: Transaction, page: Sequence[int], *, scanner: SecretScanner
 ) -> Iterator[tuple[Memory, list[str]]]:
     """Yield the memories that would be refused, with descriptions of their secrets."""
     if not page:
@@ -169,7 +164,7 @@ def _refused(
         secrets = [
             describe_secret(match, text, what=name)
             for name, text in texts
-            for match in screen.find(text)
+            for match in scanner.find(text)
             if match.is_certain
         ]
         if secrets:

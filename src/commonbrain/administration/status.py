@@ -10,15 +10,16 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.administration.backup import Repaired
-from commonbrain.administration.hook_activity import (
-    HookActivity,
-    SilentClient,
-    recent_runs,
-    report_hooks,
-)
 from commonbrain.administration.secret_scan import ScanSecrets, SecretScan
 from commonbrain.administration.trends import Trends, read_trends
-from commonbrain.coordination.token_use import TokenUse, token_use
+from commonbrain.coordination.hook_activity import (
+    HookActivity,
+    SilentClient,
+    TokenUse,
+    recent_runs,
+    report_hooks,
+    token_use,
+)
 from commonbrain.embeddings.interface import Thresholds
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
@@ -26,11 +27,11 @@ from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Caller, Role
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_instant, show_second
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.services import Services
-from commonbrain.storage.interface import Finding, Progress
+from commonbrain.storage.interface import Finding, Progress, ignore_progress
 from commonbrain.storage.job_queue import key_of
 
 if TYPE_CHECKING:
@@ -296,10 +297,6 @@ class Status:
         )
 
 
-def _to_second(time: datetime) -> str:
-    return show_instant(time.replace(microsecond=0))
-
-
 @dataclass(frozen=True, slots=True)
 class Doctor:
     """Checks the store for one caller."""
@@ -307,13 +304,18 @@ class Doctor:
     services: Services
     caller: Caller
 
-    def __call__(self, on_scan: Progress | None = None) -> Diagnosis:
+    def __call__(
+        self, *, secrets: bool = False, on_progress: Progress = ignore_progress
+    ) -> Diagnosis:
         """Check the store, its derived data and the embedder; changes nothing.
 
-        With `on_scan`, which is called with the progress, what is stored is scanned for secrets.
+        Args:
+            secrets: also list the memories and messages that today's patterns would refuse.
+            on_progress: called with the progress of that scan, 0..1.
+
         """
         scanner = ScanSecrets(self.services, self.caller)
-        scan = None if on_scan is None else scanner(on_scan)
+        scan = scanner(on_progress) if secrets else None
         findings = (
             *self.services.store.examine(),
             self._upkeep(),
@@ -363,10 +365,10 @@ class Doctor:
         findings: list[Finding] = []
         for client in sorted({one.client for one in hooks} | quiet.keys()):
             runs = [
-                f"{one.event} {_to_second(one.last_run)}" for one in hooks if one.client == client
+                f"{one.event} {show_second(one.last_run)}" for one in hooks if one.client == client
             ]
             alarm = quiet.get(client)
-            state = f"silent since {_to_second(alarm.since)}" if alarm else "they run"
+            state = f"silent since {show_second(alarm.since)}" if alarm else "they run"
             findings.append(
                 Finding(
                     check=f"hooks of {client}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.administration.hook_activity import first_day, recent_runs
+from commonbrain.coordination.hook_activity import first_day, recent_runs
 from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.query import ExclusionReason, ShownExtent
 from commonbrain.model.recall_result import ResultStatus

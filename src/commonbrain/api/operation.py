@@ -5,7 +5,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -35,7 +35,6 @@ from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.model.values import dataclass
 from commonbrain.observability.tool_events import WEB_TRANSPORT
-from commonbrain.storage.interface import Progress
 
 
 class Transport(StrEnum):
@@ -228,18 +227,6 @@ class VerbRequest(Request):
 
 RequestT = TypeVar("RequestT", bound=Request)
 ReplyT = TypeVar("ReplyT")
-RequestT_contra = TypeVar("RequestT_contra", bound=Request, contravariant=True)
-ReplyT_co = TypeVar("ReplyT_co", covariant=True)
-
-
-class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
-    """Runs an operation and reports its progress."""
-
-    def __call__(
-        self, brain: Brain, request: RequestT_contra, /, *, on_progress: Progress
-    ) -> ReplyT_co:
-        """Run the operation."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,16 +255,20 @@ def verb_command(
     name: str,
     purpose: str,
     *positional: str,
+    optional: tuple[str, ...] = (),
     op: str | None = None,
     required: frozenset[str] = frozenset(),
     single: frozenset[str] = frozenset(),
 ) -> Command:
-    """Make the command of a verb, by default the name's last word; it requires its positionals."""
+    """Make the command of a verb, by default the name's last word.
+
+    It requires its positionals, except those in `optional`, which follow them.
+    """
     return Command(
         name=name,
         purpose=purpose,
         preset={"op": op or name.rpartition(" ")[2]},
-        positional=positional,
+        positional=(*positional, *optional),
         required=required | frozenset(positional),
         single=single,
     )
@@ -294,8 +285,8 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
-    handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
-    """The handler with progress, for operations that can take long."""
+    has_progress: bool = False
+    """Whether it can take long, and its handler takes `on_progress`."""
     batch_field: str | None = None
     """The field for several objects in one call; on the command line they come from a file."""
     render_text: Callable[[ReplyT], str]
@@ -391,11 +382,10 @@ def _strip_controls(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
             return value
 
 
-def _parse_timestamp(value: object) -> object:
-    return parse_instant(value) if isinstance(value, str) else value
-
-
-Timestamp = Annotated[datetime | None, BeforeValidator(_parse_timestamp)]
+Timestamp = Annotated[
+    datetime | None,
+    BeforeValidator(lambda one: parse_instant(one) if isinstance(one, str) else one),
+]
 """A date or time as ISO 8601; a date means its start."""
 TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A time bound as ISO 8601, or in words relative to now."""
@@ -438,13 +428,11 @@ def arguments_for_agents(request: type[BaseModel]) -> list[str]:
     return [name for name, field in fields if field.json_schema_extra != HIDE_FROM_AGENTS]
 
 
-def _to_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Attachment = dict[Annotated[str, StringConstraints(strip_whitespace=False)], Any]
 """A JSON object whose texts and names stay exactly as they are."""
-OneOrMore = Annotated[list[str], BeforeValidator(_to_list)]
+OneOrMore = Annotated[
+    list[str], BeforeValidator(lambda one: [one] if isinstance(one, str) else one)
+]
 """A list, or its only element."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="The reason, in a sentence; stored")]

@@ -116,7 +116,8 @@ class _FairPool:
     def _start(self) -> None:
         """Start waiting calls while there are threads; the lock is held."""
         while self._free:
-            lane = next((one for one in self._waiting if self._has_turn(one)), None)
+            turns = (one for one in self._waiting if not self.has_share(one))
+            lane = next(turns, None)
             if lane is None:
                 return
             calls = self._waiting.pop(lane)
@@ -128,9 +129,6 @@ class _FairPool:
                 self._running[lane] += 1
                 run = self._pool.submit(first.call)
                 run.add_done_callback(partial(self._end, future=first.future, lane=lane))
-
-    def _has_turn(self, lane: str) -> bool:
-        return not lane or self._running[lane] < self.lane_max
 
     def _end(self, run: Future[_T], *, future: Future[_T], lane: str) -> None:
         """Hand on the outcome of a call, and start the next."""

@@ -70,7 +70,7 @@ def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
         context = command.make_context("brain", list(arguments), obj=state)
         if (
             operation.name in _LONG
-            or operation.handle_with_progress
+            or operation.has_progress
             or _needs_its_terminal(context.params, is_interactive=request["is_interactive"])
         ):
             return _DECLINED

@@ -258,13 +258,14 @@ def _batch_request(
 
 def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
     """Run an operation, with a progress bar if it may take long."""
-    if operation.handle_with_progress is None:
-        return operation.handle(brain, request)
+    handle: Any = operation.handle
+    if not operation.has_progress:
+        return handle(brain, request)
     # Progress bars take long to load, as tables do.
     from commonbrain.cli.terminal import progress_bar  # noqa: PLC0415
 
     with progress_bar(operation.name, is_shown=True) as move:
-        return operation.handle_with_progress(brain, request, on_progress=move)
+        return handle(brain, request, on_progress=move)
 
 
 def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer

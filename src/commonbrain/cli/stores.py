@@ -35,7 +35,7 @@ def upgrade(
 ) -> None:
     """Upgrade a store in Postgres to this version, as its owner; others can keep working."""
     # The adapters take long to load; help and completion do without.
-    from commonbrain.runtime.bootstrap import upgrade_store  # noqa: PLC0415
+    from commonbrain.runtime.stores import upgrade_store  # noqa: PLC0415
 
     state: GlobalOptions = context.obj
     done = upgrade_store(state.store, role=grant)
@@ -65,7 +65,7 @@ def distribute(
     Run it as the owner; a second run continues an interrupted one. --dry-run prints a script for
     psql.
     """
-    from commonbrain.runtime.bootstrap import distribute_store, preview_distribute  # noqa: PLC0415
+    from commonbrain.runtime.stores import distribute_store, preview_distribute  # noqa: PLC0415
 
     state: GlobalOptions = context.obj
     done = preview_distribute(state.store) if dry_run else distribute_store(state.store)
@@ -107,7 +107,7 @@ def copy(
     as_json: Json = False,
 ) -> None:
     """Copy all tenants of a store into a new one and verify it; a second run continues."""
-    from commonbrain.runtime.bootstrap import copy_store, preview_copy  # noqa: PLC0415
+    from commonbrain.runtime.stores import copy_store, preview_copy  # noqa: PLC0415
 
     if dry_run:
         done = preview_copy(source, destination)

@@ -30,10 +30,10 @@ from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.escaping import escaped, inert
-from commonbrain.model.jobs import FAILED, LIVE, Job, JobState
+from commonbrain.model.jobs import FAILED, LIVE, Job, JobState, QueueMessage
 from commonbrain.model.limits import WORKERS_MAX
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.job_queue import MAINTAIN, QueueMessage
+from commonbrain.storage.job_queue import MAINTAIN
 
 _POLL_S: Final = 0.5
 _FINAL_EVENTS: Final = frozenset(

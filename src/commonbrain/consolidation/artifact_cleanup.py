@@ -38,7 +38,7 @@ def purge_upload(task: JobContext) -> None:
             # Training on the same data may have produced the same model again.
             is_held = tx.models.has_artifact(part)
         if not is_held:
-            task.services.staging.drop(replace(upload, parts=(part,)))
+            task.services.uploads.drop(replace(upload, parts=(part,)))
         with task.step() as tx:
             task.save_progress(tx, done / len(upload.parts), reached={})
     with task.step() as tx:

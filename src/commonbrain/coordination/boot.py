@@ -34,19 +34,18 @@ from commonbrain.coordination.session_registry import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import (
     KINDS,
     MessageDetail,
-    RuleDetail,
     Severity,
     TaskDetail,
     TaskPriority,
     TaskStatus,
     kinds_at_boot,
+    severity_of,
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, TASK_CHARS_MAX
 from commonbrain.model.links import DISAGREEMENTS
@@ -59,7 +58,6 @@ from commonbrain.model.sessions import (
     UNKNOWN,
     WORKTREE,
     ClientInfo,
-    Note,
     Session,
     is_idle,
 )
@@ -94,26 +92,12 @@ def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
     )
 
 
-def rule_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
-    """Convert a rule; it names its project if none was given."""
-    return entry(memory, _elsewhere(memory, project))
-
-
 def skill_entry(memory: Memory) -> BriefingEntry:
     """Convert a skill to an entry with its name."""
     skill = skill_of(memory)
-    is_strict = isinstance(memory.detail, RuleDetail) and (
-        memory.detail.severity is Severity.BLOCKER
-    )
+    is_strict = severity_of(memory.detail) is Severity.BLOCKER
     name = f"skill:{inert_line(skill.name)}" if skill else None
     return entry(memory, name, Severity.BLOCKER if is_strict else None)
-
-
-def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
-    """Convert an action item."""
-    return entry(
-        memory, f"{memory.kind} by {inert_line(memory.agent)}", _elsewhere(memory, project)
-    )
 
 
 def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:
@@ -134,25 +118,9 @@ def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntr
     )
 
 
-def message_entry(memory: Memory) -> BriefingEntry:
-    """Convert a message to an entry with its sender."""
-    sender = memory.detail.sender if isinstance(memory.detail, MessageDetail) else None
-    return entry(memory, f"from {inert_line(sender or memory.agent)}")
-
-
-def handoff_of(memory: Memory) -> InheritedHandoff:
-    """Convert a handoff."""
-    return InheritedHandoff(
-        id=ids.show(ids.MEMORY, memory.id),
-        agent=inert_line(memory.agent),
-        date=show_day(memory.occurred_at),
-        text=inert(memory.body),
-    )
-
-
-def note_of(note: Note, *, chars: int) -> PinnedNote:
-    """Convert a pinned note, of which a number of characters is shown."""
-    return PinnedNote(key=inert_line(note.key), value=_cut(note.value, chars))
+def _sender(message: Memory) -> str:
+    detail = message.detail
+    return (detail.sender if isinstance(detail, MessageDetail) else None) or message.agent
 
 
 def sibling_session_of(session: Session, *, now: datetime, idle_after: timedelta) -> SiblingSession:
@@ -234,21 +202,27 @@ def gather_material(
     changes = _changes(unit)
     mail = unread_of(tx, caller, project=project, now=now)
     chars = unit.services.briefing_limits.note_chars
-    pinned = tx.scratchpad.pinned(project, now=now)
     idle_after = unit.services.session_idle
     siblings = [
         sibling_session_of(one, now=now, idle_after=idle_after)
         for one in active_sessions(unit, project, dead_ids=dead_ids)
     ]
+    urgent = [entry(one, f"from {inert_line(_sender(one))}") for one in mail.urgent]
+    items = [
+        entry(one, f"{one.kind} by {inert_line(one.agent)}", _elsewhere(one, project))
+        for one in pending
+    ]
+    notes = [
+        PinnedNote(key=inert_line(one.key), value=_cut(one.value, chars))
+        for one in unit.tx.scratchpad.pinned(project, now=now)
+    ]
     return BriefingMaterial(
         blockers=blockers,
         skills=_skills(unit),
-        notes=_first(unit, "notes", entries=[note_of(one, chars=chars) for one in pinned]),
-        action_items=_first(
-            unit, "action_items", entries=[item_entry(one, project=project) for one in pending]
-        ),
+        notes=_first(unit, "notes", entries=notes),
+        action_items=_first(unit, "action_items", entries=items),
         handoff=_handoff(unit),
-        urgent=_first(unit, "urgent", entries=map(message_entry, mail.urgent)),
+        urgent=_first(unit, "urgent", entries=urgent),
         unread=mail.count,
         siblings=_first(unit, "siblings", entries=siblings),
         patterns=patterns,
@@ -291,9 +265,13 @@ def _rules_and_tasks(
         memories = [known[id_] for id_ in ranked.ids if id_ in known and _holds(unit, known[id_])]
         if ranked is not blockers:
             memories.sort(key=lambda one: one.id in earlier)
-        return _listed(ranked, [_noted(convert(one), earlier.get(one.id)) for one in memories])
+        shown = tuple(_noted(convert(one), earlier.get(one.id)) for one in memories)
+        # Entries that the caller may not see are not counted either.
+        return Listed(first=shown, total=ranked.total - len(ranked.ids) + len(shown))
 
-    rule = partial(rule_entry, project=project)
+    def rule(memory: Memory) -> BriefingEntry:
+        return entry(memory, _elsewhere(memory, project))
+
     task = partial(task_entry, caller=unit.caller, now=unit.now)
     return listed(blockers, rule), listed(patterns, rule), listed(tasks, task)
 
@@ -312,12 +290,9 @@ def _earlier(unit: UnitOfWork, memories: Sequence[Memory]) -> Mapping[int, str]:
         id_: f"{EARLIER}, changed by {ids.show(ids.MEMORY, change.newer.id)} "
         f"on {show_day(change.newer.occurred_at)}"
         for id_, change in changes.items()
-        if KINDS[change.newer.kind].is_binding or not _is_blocker(change.older)
+        if KINDS[change.newer.kind].is_binding
+        or severity_of(change.older.detail) is not Severity.BLOCKER
     }
-
-
-def _is_blocker(memory: Memory) -> bool:
-    return isinstance(memory.detail, RuleDetail) and memory.detail.severity is Severity.BLOCKER
 
 
 def _noted(shown: BriefingEntry, note: str | None) -> BriefingEntry:
@@ -371,10 +346,13 @@ def _skill_entries(unit: UnitOfWork, skills: Sequence[Memory]) -> list[BriefingE
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
     last = last_handoff(unit.tx, unit.caller, project=unit.caller.project, now=unit.now)
-    return (
-        handoff_of(last)
-        if last and not is_dormant(last, unit.now, parameters=unit.parameters)
-        else None
+    if last is None or is_dormant(last, unit.now, parameters=unit.parameters):
+        return None
+    return InheritedHandoff(
+        id=ids.show(ids.MEMORY, last.id),
+        agent=inert_line(last.agent),
+        date=show_day(last.occurred_at),
+        text=inert(last.body),
     )
 
 
@@ -402,11 +380,6 @@ def _holds(unit: UnitOfWork, memory: Memory) -> bool:
 def _section_limit(unit: UnitOfWork, section: str) -> int:
     """Return the number of entries to read: those shown, and those named as omitted."""
     return unit.services.briefing_limits.caps[section] + CUT_IDS_MAX
-
-
-def _listed(ranked: RankedRule, shown: Sequence[BriefingEntry]) -> Listed[BriefingEntry]:
-    # Entries that the caller may not see are not counted either.
-    return Listed(first=tuple(shown), total=ranked.total - len(ranked.ids) + len(shown))
 
 
 def _first(unit: UnitOfWork, section: str, *, entries: Iterable[_T]) -> Listed[_T]:
@@ -505,11 +478,8 @@ class Boot:
                 code="limit_exceeded",
                 hint="Describe the task in one or two sentences.",
             )
-        return scan_text(
-            normalise_line(task or "") or "",
-            what="task",
-            services=self.services,
-            caller=self.caller,
+        return self.services.clean_text(
+            normalise_line(task or "") or "", what="task", caller=self.caller
         )
 
     def _caller(self, project: str | None, client: str | None) -> Caller:

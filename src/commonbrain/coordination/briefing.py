@@ -131,11 +131,6 @@ def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def prefix(briefing: Briefing) -> Iterator[str]:
-    """Render the part that stays the same from boot to boot."""
-    return (line for _, lines in _stable_sections(briefing) for line in lines)
-
-
 def sections(briefing: Briefing) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Render the text section by section, each with its name; empty ones are left out."""
     for name, lines in chain(_stable_sections(briefing), _changing_sections(briefing)):

@@ -15,7 +15,6 @@ from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import Remember
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import (
@@ -168,7 +167,9 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
         auto_captured=handoff.is_automatic,
         detail=EpisodeDetail(started_at=began, ended_at=unit.now),
     )
-    prepared = prepare_drafts(draft, caller, services=services)
+    prepared = prepare_drafts(
+        draft, caller, scanner=services.secret_scanner, parameters=services.parameters_for(caller)
+    )
     if not isinstance(prepared, PreparedDraft):
         return PendingHandoff(rejected(prepared))
     [ready] = embed_drafts([prepared], caller, services=services)
@@ -243,13 +244,13 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
         RejectedError: `secret_detected`.
 
     """
-    name = scan_text(normalise_line(key) or "", what="key", services=services, caller=caller)
+    name = services.clean_text(normalise_line(key) or "", what="key", caller=caller)
     if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED_PREFIX):
         raise InvalidInputError(
             f"The key {name[:40]!r} has {len(name)} characters, or is reserved.",
             hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
         )
-    text = scan_text(normalise(value), what="note", services=services, caller=caller)
+    text = services.clean_text(normalise(value), what="note", caller=caller)
     if len(text) > NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The note has {len(text)} characters; {NOTE_CHARS_MAX} are allowed.",

@@ -36,7 +36,6 @@ from commonbrain.coordination.sending import (
 from commonbrain.history.metadata import plain_names
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
@@ -228,9 +227,11 @@ class Messages:
             reader = self._reader()
 
             def rows(most: int) -> list[int]:
-                if thread is not None:
-                    return self._of_thread(tx, thread, below=below, limit=most)
-                return tx.messages.between(reader, agent or "", below=below, limit=most)
+                if thread is None:
+                    return tx.messages.between(reader, agent or "", below=below, limit=most)
+                thread_id, now = ids.parse(ids.THREAD, thread), reader.now
+                known_beginning(tx, self.caller, thread_id=thread_id, now=now)
+                return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=most)
 
             page = _page(listing, rows)
             known = tx.memories.get(page.rows)
@@ -329,10 +330,7 @@ class Messages:
 
     def _tags(self, given: Sequence[str]) -> list[str]:
         names = plain_names(
-            [
-                scan_text(one, what="tag", services=self.services, caller=self.caller)
-                for one in given
-            ],
+            [self.services.clean_text(one, what="tag", caller=self.caller) for one in given],
             what="tag",
         )
         if len(names) > limits.TAGS_MAX:
@@ -408,11 +406,6 @@ class Messages:
             )
         return memory
 
-    def _of_thread(self, tx: Transaction, thread: str, *, below: int, limit: int) -> list[int]:
-        thread_id, now = ids.parse(ids.THREAD, thread), self.services.clock.now()
-        known_beginning(tx, self.caller, thread_id=thread_id, now=now)
-        return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=limit)
-
     def _answer(self, body: str | None) -> str | None:
         """Return the note of an acknowledgement, checked and without secrets.
 
@@ -429,7 +422,7 @@ class Messages:
                 f"The answer has {len(content):,} characters of at most {limits.NOTE_CHARS_MAX:,}.",
                 hint="Reply with a message.",
             )
-        return scan_text(content, what="answer", services=self.services, caller=self.caller) or None
+        return self.services.clean_text(content, what="answer", caller=self.caller) or None
 
     def _reader(self) -> Reader:
         return Reader(

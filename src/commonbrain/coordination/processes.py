@@ -134,7 +134,9 @@ class LocalProcesses:
 
         try:
             ancestors = psutil.Process(self.pid).parents()[:_DEPTH_MAX]
-            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=self._leader())
+            # Windows has no process that leads a terminal session.
+            leader = os.getsid(self.pid or 0) if hasattr(os, "getsid") else None
+            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=leader)
             return None if at is None else self._process(ancestors[at])
         except (psutil.Error, OSError):
             # An ancestor ended meanwhile, or belongs to another user.
@@ -163,10 +165,6 @@ class LocalProcesses:
 
     def _variables(self) -> Mapping[str, str]:
         return os.environ if self.environment is None else self.environment
-
-    def _leader(self) -> int | None:
-        """Return the process that leads this terminal session; Windows has none."""
-        return os.getsid(self.pid or 0) if hasattr(os, "getsid") else None
 
     def _process(self, running: "psutil.Process") -> Process:
         born = to_utc(datetime.fromtimestamp(running.create_time(), UTC))

@@ -15,7 +15,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.sources import put_link
-from commonbrain.ingestion.validation import Rejection, scan_text
+from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.kinds import (
@@ -91,9 +91,7 @@ def parse_recipients(
         raise InvalidInputError(
             f"{len(given)} recipients; {RECIPIENTS_MAX} are allowed.", hint="Send it to all."
         )
-    names = [
-        scan_text(_name(one), what="recipient", services=services, caller=caller) for one in given
-    ]
+    names = [services.clean_text(_name(one), what="recipient", caller=caller) for one in given]
     if NOBODYS_NAMES.intersection(names):
         return ()
     others = tuple(dict.fromkeys(name for name in names if name != caller.agent))
@@ -162,7 +160,9 @@ def prepare_message(draft: Draft, caller: Caller, *, services: Services) -> Prep
         RejectedError: it contains a secret, is too long, or is empty without injected context.
 
     """
-    ready = prepare_drafts(draft, caller, services=services)
+    ready = prepare_drafts(
+        draft, caller, scanner=services.secret_scanner, parameters=services.parameters_for(caller)
+    )
     if isinstance(ready, Rejection):
         raise ready.error()
     return ready
@@ -174,7 +174,7 @@ def embed_messages(
     """Embed messages; without the embedder they are found by their words."""
     done = embed_drafts(ready, caller, services=services)
     if any(one.vectors is None and not one.is_deferred for one in done):
-        services.unembedded.add(caller.tenant)
+        services.unembedded[caller.tenant] = True
     return done
 
 

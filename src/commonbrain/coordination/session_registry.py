@@ -144,7 +144,11 @@ def touch_session(
     fields: dict[str, Any] = known_fields_of(caller.contact)
     services.journal.beat(Heartbeat(tenant=caller.tenant, session=replace(alive, **fields)))
     if last is not None and session.key != last:
-        _end_unnamed(services, replace(caller, session=last))
+        # The session of a connection whose client has named its session since. It may not be
+        # written yet; one that a client named may continue elsewhere.
+        former = new_session(services, replace(caller, session=last))
+        if not former.is_named:
+            _leave(services, former, tenant=caller.tenant, ending=Ending.REBOOTED)
     return session
 
 
@@ -226,15 +230,12 @@ def checked_metadata(
         RejectedError: `secret_detected`.
 
     """
-    # Every call touches a session, and few give metadata.
-    from commonbrain.ingestion.validation import scan_text  # noqa: PLC0415
-
     if len(given) > SESSION_METADATA_MAX:
         merged_metadata({}, dict.fromkeys(given, "-"))
-    scan = partial(scan_text, what="metadata", services=services, caller=caller)
+    clean = partial(services.clean_text, what="metadata", caller=caller)
     checked: dict[str, str] = {}
     for name, value in given.items():
-        line = scan(normalise_line(value) or "")
+        line = clean(normalise_line(value) or "")
         is_name = name.isprintable() and 0 < len(name) <= METADATA_NAME_CHARS_MAX
         if not is_name or len(line) > METADATA_CHARS_MAX:
             raise InvalidInputError(
@@ -242,18 +243,8 @@ def checked_metadata(
                 hint=f"Give a name of 1 to {METADATA_NAME_CHARS_MAX} characters and a value of at "
                 f"most {METADATA_CHARS_MAX}.",
             )
-        checked[scan(name)] = line
+        checked[clean(name)] = line
     return checked
-
-
-def terminal_session(services: Services, caller: Caller) -> Session | None:
-    """Return the active session that the caller's shell or program booted last, if any."""
-    process = caller.contact.process
-    if process is None:
-        return None
-    with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
-        return next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
-    return None
 
 
 def may_resume(services: Services, caller: Caller) -> bool:
@@ -265,7 +256,10 @@ def may_resume(services: Services, caller: Caller) -> bool:
 
 def resume_session(services: Services, caller: Caller) -> Session | None:
     """Return the active session of the caller's terminal, if any, and queue its heartbeat."""
-    known = terminal_session(services, caller)
+    process, known = caller.contact.process, None
+    if process is not None:
+        with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
+            known = next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
     if known is not None:
         touch_session(services, replace(caller, session=known.key))
     return known
@@ -334,16 +328,6 @@ def _around(tx: Transaction, caller: Caller) -> list[Session]:
     if caller.session is not None or process is None:
         return []
     return tx.sessions.of_process(caller.agent, process, cwd=caller.contact.cwd)
-
-
-def _end_unnamed(services: Services, caller: Caller) -> None:
-    """End the unnamed session of a connection whose client has named its session since.
-
-    It may not be written yet. A session that a client named may continue elsewhere.
-    """
-    former = new_session(services, caller)
-    if not former.is_named:
-        _leave(services, former, tenant=caller.tenant, ending=Ending.REBOOTED)
 
 
 def _leave(services: Services, session: Session, *, tenant: str, ending: Ending) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from commonbrain.coordination.token_use import TokenUse
+from commonbrain.coordination.hook_activity import TokenUse
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.sessions import Note, Session, is_idle

@@ -20,8 +20,8 @@ from commonbrain.coordination.handoff import (
     prepare_handoff,
     put_note,
 )
+from commonbrain.coordination.hook_activity import token_use
 from commonbrain.coordination.session_registry import (
-    ReapResult,
     active_sessions,
     checked_metadata,
     end_dead_sessions,
@@ -41,14 +41,12 @@ from commonbrain.coordination.session_views import (
     to_note_view,
 )
 from commonbrain.coordination.tasks import claim, open_tasks, release
-from commonbrain.coordination.token_use import token_use
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, UnavailableError, check_chars
 from commonbrain.model.jobs import Job
-from commonbrain.model.kinds import Kind, RuleDetail, Severity, kinds_where
+from commonbrain.model.kinds import Kind, Severity, kinds_where, severity_of
 from commonbrain.model.limits import (
     QUERY_CHARS_MAX,
     SESSIONS_SHOWN_MAX,
@@ -85,12 +83,9 @@ def validate_action(action: str) -> str:
 
     """
     line = normalise_line(action) or ""
-    if not 0 < len(line) <= QUERY_CHARS_MAX:
-        raise InvalidInputError(
-            f"The action has {len(line)} characters; 1 to {QUERY_CHARS_MAX} are allowed.",
-            hint="Describe the action in one sentence.",
-        )
-    return line
+    return check_chars(
+        line, QUERY_CHARS_MAX, what="action", hint="Describe the action in one sentence."
+    )
 
 
 def vector_of(services: Services, action: str) -> Matrix | None:
@@ -119,7 +114,11 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
         )
     )
     memories = unit.tx.memories.get([*blocking.ids, *(hit.id for hit in near), *triggers])
-    near_by = [hit.id for hit in near if hit.id not in triggers and _is_pattern(memories[hit.id])]
+    near_by = [
+        hit.id
+        for hit in near
+        if hit.id not in triggers and severity_of(memories[hit.id].detail) is Severity.PATTERN
+    ]
     return CheckpointResult(
         at=unit.now,
         blockers=_shown(memories, blocking.ids),
@@ -139,11 +138,15 @@ def commit_rules(unit: UnitOfWork) -> CheckpointResult:
     triggers = unit.tx.memories.skills(query_scope)
     memories = unit.tx.memories.get(list(dict.fromkeys([*(hit.id for hit in hits), *triggers])))
     about = [id_ for id_, one in memories.items() if _concerns_commits(one, unit.caller.project)]
-    rules = [id_ for id_ in about if id_ not in triggers]
+    severities = {id_: severity_of(memories[id_].detail) for id_ in about if id_ not in triggers}
     return CheckpointResult(
         at=unit.now,
-        blockers=_shown(memories, [id_ for id_ in rules if _is_blocker(memories[id_])]),
-        patterns=_shown(memories, [id_ for id_ in rules if _is_pattern(memories[id_])]),
+        blockers=_shown(
+            memories, [id_ for id_, one in severities.items() if one is Severity.BLOCKER]
+        ),
+        patterns=_shown(
+            memories, [id_ for id_, one in severities.items() if one is Severity.PATTERN]
+        ),
         skills=_shown(memories, sorted(id_ for id_ in about if id_ in triggers)),
     )
 
@@ -179,14 +182,6 @@ def suppress_repeat(
         )
     )
     return checked
-
-
-def _is_pattern(rule: Memory) -> bool:
-    return isinstance(rule.detail, RuleDetail) and rule.detail.severity is Severity.PATTERN
-
-
-def _is_blocker(rule: Memory) -> bool:
-    return isinstance(rule.detail, RuleDetail) and rule.detail.severity is Severity.BLOCKER
 
 
 def _shown(memories: dict[int, Memory], memory_ids: Sequence[int]) -> tuple[MatchingRule, ...]:
@@ -294,7 +289,9 @@ class Sessions:
                 count=lambda most: len(rows(most)),
             )
         if has_changes(reaped):
-            self._end_dead(reaped, now)
+            # The caller may be unable to write; the next reader finds the same.
+            with suppress(UnavailableError), self.services.store.begin(self.caller.tenant) as tx:
+                end_dead_sessions(tx, reaped, now=now)
         return SessionResponse(
             op="list",
             session=self.caller.session,
@@ -541,11 +538,6 @@ class Sessions:
             notify_worker(self.services, job)
         return SessionResponse(op="end", session=own.key, outcome=outcome, token_use=spent)
 
-    def _end_dead(self, reaped: ReapResult, now: datetime) -> None:
-        # The caller may be unable to write; the next reader finds the same.
-        with suppress(UnavailableError), self.services.store.begin(self.caller.tenant) as tx:
-            end_dead_sessions(tx, reaped, now=now)
-
     def _check_has_session(self, op: str) -> None:
         if self.caller.session is None:
             raise InvalidInputError(
@@ -554,12 +546,7 @@ class Sessions:
             )
 
     def _line(self, text: str) -> str:
-        line = scan_text(
-            normalise_line(text) or "", what="task", services=self.services, caller=self.caller
+        line = self.services.clean_text(normalise_line(text) or "", what="task", caller=self.caller)
+        return check_chars(
+            line, TASK_CHARS_MAX, what="task", hint="Describe the task in one sentence."
         )
-        if not line or len(line) > TASK_CHARS_MAX:
-            raise InvalidInputError(
-                f"The task has {len(line)} characters; 1 to {TASK_CHARS_MAX} are allowed.",
-                hint="Describe the task in one sentence.",
-            )
-        return line

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 from commonbrain.model import ids
-from commonbrain.model.errors import RejectedError
+from commonbrain.model.errors import RejectedError, check_names
 from commonbrain.model.limits import AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import Caller, Role
@@ -37,24 +38,21 @@ class AuditEntryView:
     """Equal refusals that this line represents, or exported memories."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditQuery:
-    """Criteria for lines, and the page; unset criteria match any line."""
+class AuditCriteria(TypedDict, total=False):
+    """Which lines to list."""
 
-    agent: str | None = None
-    action: str | None = None
-    memory: str | None = None
-    request_id: str | None = None
-    since: datetime | str | None = None
-    until: datetime | str | None = None
-    limit: int = AUDIT_PAGE_DEFAULT
-    cursor: str | None = None
-
-    def listing(self) -> Listing:
-        """Return the list that a cursor belongs to."""
-        filters = asdict(self)
-        limit, cursor = filters.pop("limit"), filters.pop("cursor")
-        return Listing(name="audit", limit=limit, cursor=cursor, filters=filters)
+    agent: str | None
+    """Who acted."""
+    action: str | None
+    """create, supersede, forget, recall and so on, or an operation that was refused."""
+    memory: str | None
+    """Only lines about this memory."""
+    request_id: str | None
+    """Only lines of this call; over HTTP its X-Request-Id."""
+    since: datetime | str | None
+    """At this time or later: ISO 8601, or words such as yesterday."""
+    until: datetime | str | None
+    """At this time or before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +73,19 @@ class ListAudit:
     services: Services
     caller: Caller
 
-    def __call__(self, query: AuditQuery) -> AuditPage:
+    def __call__(
+        self,
+        *,
+        limit: int = AUDIT_PAGE_DEFAULT,
+        cursor: str | None = None,
+        **criteria: Unpack[AuditCriteria],
+    ) -> AuditPage:
         """List lines, newest first.
+
+        Args:
+            limit: 1 to 200 lines.
+            cursor: `next` of the page before.
+            criteria: which lines, as `AuditCriteria` explains.
 
         Raises:
             RejectedError: `insufficient_role`, only an admin may read it; `limit_exceeded`.
@@ -85,16 +94,20 @@ class ListAudit:
         """
         self._check_role()
         now = self.services.clock.now()
-        listing = query.listing().checked(AUDIT_PAGE_MAX)
-        criteria = AuditFilter(
-            agent=query.agent,
-            action=query.action,
-            request_id=query.request_id,
-            memory_id=ids.parse(ids.MEMORY, query.memory) if query.memory else None,
-            since=parse_time_expression(query.since, now) if query.since else None,
-            until=parse_time_expression(query.until, now, ends=True) if query.until else None,
+        names = AuditCriteria.__annotations__
+        check_names(criteria, names, message="The audit has no filter {}.")
+        filters = {name: criteria.get(name) for name in names}
+        listing = Listing(name="audit", limit=limit, cursor=cursor, filters=filters)
+        memory, since, until = criteria.get("memory"), criteria.get("since"), criteria.get("until")
+        only = AuditFilter(
+            agent=criteria.get("agent"),
+            action=criteria.get("action"),
+            request_id=criteria.get("request_id"),
+            memory_id=ids.parse(ids.MEMORY, memory) if memory else None,
+            since=parse_time_expression(since, now) if since else None,
+            until=parse_time_expression(until, now, ends=True) if until else None,
         )
-        return self._page(criteria, listing=listing)
+        return self._page(only, listing=listing.checked(AUDIT_PAGE_MAX))
 
     def _page(self, criteria: AuditFilter, *, listing: Listing) -> AuditPage:
         after = listing.after(int)

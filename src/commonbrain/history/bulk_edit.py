@@ -20,7 +20,6 @@ from commonbrain.history.selection import (
     select_permitted,
 )
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
@@ -123,9 +122,7 @@ class BulkEdit:
             raise InvalidInputError(
                 "There are no tags to add or remove.", hint="Give tags, untag or both."
             )
-        clean = [
-            scan_text(tag, what="tag", services=self.services, caller=self.caller) for tag in tags
-        ]
+        clean = [self.services.clean_text(tag, what="tag", caller=self.caller) for tag in tags]
         return {"add": plain_names(clean, what="tag"), "remove": plain_names(untag, what="tag")}
 
 

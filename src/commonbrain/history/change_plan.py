@@ -305,7 +305,10 @@ def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
     if known is not None:
         return known
     prepared = prepare_drafts(
-        _draft(unit, proposal, target=target), unit.caller, services=unit.services
+        _draft(unit, proposal, target=target),
+        unit.caller,
+        scanner=unit.services.secret_scanner,
+        parameters=unit.services.parameters_for(unit.caller),
     )
     if not isinstance(prepared, PreparedDraft):
         raise prepared.error()

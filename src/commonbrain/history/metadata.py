@@ -20,9 +20,8 @@ from commonbrain.history.change_plan import (
 )
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.sources import SCOPE_WIDTH
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import InvalidInputError, RejectedError, check_chars, parse_choice
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskStatus
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
@@ -134,13 +133,9 @@ def checked_annotation(text: str, *, services: Services, caller: Caller) -> str:
         RejectedError: `secret_detected`.
 
     """
-    plain = scan_text(normalise(text), what="annotation", services=services, caller=caller)
-    if not 0 < len(plain) <= NOTE_CHARS_MAX:
-        raise InvalidInputError(
-            f"The annotation has {len(plain)} characters; 1 to {NOTE_CHARS_MAX} are allowed.",
-            hint="Remember a long text as a separate memory and link the two.",
-        )
-    return plain
+    plain = services.clean_text(normalise(text), what="annotation", caller=caller)
+    hint = "Remember a long text as a separate memory and link the two."
+    return check_chars(plain, NOTE_CHARS_MAX, what="annotation", hint=hint)
 
 
 def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:

@@ -43,7 +43,6 @@ from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.service import DraftFields, draft_of
 from commonbrain.ingestion.sources import namesakes
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
@@ -336,7 +335,12 @@ class Revise:
             draft = inheritance_of(
                 draft_of(text, **known), old, unit=unit, inherit_options=inherit_options
             )
-        prepared = prepare_drafts(draft, self.caller, services=self.services)
+        prepared = prepare_drafts(
+            draft,
+            self.caller,
+            scanner=self.services.secret_scanner,
+            parameters=self.services.parameters_for(self.caller),
+        )
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         made = embed_drafts([prepared], self.caller, services=self.services)
@@ -533,9 +537,7 @@ class Revise:
         return validate_reason(reason, services=self.services, caller=self.caller)
 
     def _names(self, given: Sequence[str], *, what: str) -> list[str]:
-        clean = [
-            scan_text(name, what=what, services=self.services, caller=self.caller) for name in given
-        ]
+        clean = [self.services.clean_text(name, what=what, caller=self.caller) for name in given]
         return plain_names(clean, what=what)
 
     def _do(

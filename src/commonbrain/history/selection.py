@@ -12,7 +12,7 @@ from typing import Final, TypedDict
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import InvalidInputError, RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     FORGET_AT_ONCE_MAX,
@@ -198,7 +198,7 @@ def select(
         RejectedError: `limit_exceeded`, too many ids.
 
     """
-    _check_known(given)
+    check_names(given, SelectorFields.__annotations__, message="There is no {} to select by.")
     conditions = {name: value for name, value in given.items() if value}
     if not conditions:
         raise InvalidInputError(
@@ -266,16 +266,6 @@ def list_dependents(
     known = unit.tx.memories.get(seen[:SHOWN_MAX])
     first = tuple(memory_ref(known[id_]) for id_ in seen[:SHOWN_MAX] if id_ in known)
     return Dependents(count=len(seen), first=first)
-
-
-def _check_known(given: SelectorFields) -> None:
-    """Reject unknown criteria: ignored, they would select everything."""
-    unknown = sorted(set(given) - set(SelectorFields.__annotations__))
-    if unknown:
-        raise InvalidInputError(
-            f"There is no {', '.join(unknown)} to select by.",
-            hint=f"Choose from {', '.join(SelectorFields.__annotations__)}.",
-        )
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from commonbrain.history.unit_of_work import (
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.errors import InvalidInputError, RejectedError, check_names
 from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
 from commonbrain.model.links import Link, LinkType, link_of
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, is_erased
@@ -400,6 +400,7 @@ class _UndoQuery:
 
     @classmethod
     def of(cls, criteria: UndoCriteria, *, now: datetime) -> _UndoQuery:
+        check_names(criteria, UndoCriteria.__annotations__, message="There is no {} to select by.")
         agent, session = criteria.get("agent"), criteria.get("session")
         since, until = criteria.get("since"), criteria.get("until")
         if agent is None and session is None and since is None and until is None:

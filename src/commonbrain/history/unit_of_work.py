@@ -12,10 +12,14 @@ from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import awaits_embedding, vectors_for
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
 from commonbrain.invalidation.propagation import propagate
-from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
+from commonbrain.model.errors import (
+    BusyError,
+    DeadlineError,
+    UnavailableError,
+    check_chars,
+)
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
 from commonbrain.model.parameters import Parameters
@@ -157,12 +161,6 @@ def validate_reason(reason: str, *, services: Services, caller: Caller) -> str:
         RejectedError: `secret_detected`.
 
     """
-    stripped = scan_text(
-        normalise_line(reason) or "", what="reason", services=services, caller=caller
-    )
-    if not stripped or len(stripped) > REASON_CHARS_MAX:
-        raise InvalidInputError(
-            f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",
-            hint="Give the reason in one sentence; it is shown in the audit.",
-        )
-    return stripped
+    stripped = services.clean_text(normalise_line(reason) or "", what="reason", caller=caller)
+    hint = "Give the reason in one sentence; it is shown in the audit."
+    return check_chars(stripped, REASON_CHARS_MAX, what="reason", hint=hint)

@@ -38,7 +38,7 @@ from commonbrain.runtime.bootstrap import brain_of, open_brain
 from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.security.guard import audited, unshown
+from commonbrain.security.guard import unshown
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
@@ -302,7 +302,7 @@ def recall_for_prompt(
     )
     recall = Recall(brain.services, brain.caller, overrides)
     read = partial(recall, text[:QUERY_CHARS_MAX], **options)
-    return audited(brain.services, brain.caller, action="recall", read=read)
+    return brain.services.audited(brain.caller, action="recall", read=read)
 
 
 def _edit(brain: Brain, request: HookRequest) -> str | None:
@@ -314,7 +314,7 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
     code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
     budget = request.tokens - _BLOCK_TOKENS
     read = partial(RecallForEdit(brain.services, brain.caller), code, max_tokens=budget)
-    result = audited(brain.services, brain.caller, action="recall for edit", read=read)
+    result = brain.services.audited(brain.caller, action="recall for edit", read=read)
     request.runs.mark_searched(event.session, event.files)
     return injected_block(result.evidence) if result else None
 

@@ -37,7 +37,7 @@ from commonbrain.hooks.table import (
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
-from commonbrain.runtime.callers import PLAIN, describe_process, store_file
+from commonbrain.runtime.callers import PLAIN, describe_process, store_file, store_may_mention
 from commonbrain.runtime.local_socket import ask, socket_path
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
@@ -195,9 +195,6 @@ def is_idle(
 
 def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name the code of an edit whose files are new to the session."""
-    # Only this hook needs the import, which loads a driver.
-    from commonbrain.runtime.mentions import store_may_mention  # noqa: PLC0415
-
     files = tuple(one for one in event.files if not runs.has_searched(event.session, one))
     if not files:
         return False

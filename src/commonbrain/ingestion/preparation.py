@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from commonbrain.clock import StageTimer
+from commonbrain.clock import StageTimer, SystemClock
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.extras import extra_missing, is_installed, load_row
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
@@ -56,7 +56,6 @@ from commonbrain.model.memory import (
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import (
     Caller,
-    OnSecret,
     Role,
     Scope,
     Trust,
@@ -65,7 +64,7 @@ from commonbrain.model.scope import (
 )
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
-from commonbrain.services import Services
+from commonbrain.security.secrets import SecretScanner
 from commonbrain.text.classification import (
     TaggedText,
     assignee_in,
@@ -317,26 +316,24 @@ def prepare_drafts(
     draft: Draft,
     caller: Caller,
     *,
-    services: Services,
+    scanner: SecretScanner,
+    parameters: Parameters,
     timer: StageTimer | None = None,
-    redacts: bool = False,
 ) -> PreparedDraft | Rejection:
     """Normalize, screen for secrets, classify and validate drafts, and settle trust and scope.
-
-    `redacts` has secrets redacted where the caller's parameters would have the text refused.
 
     Raises:
         RejectedError: the caller may not write that scope or claim that trust.
         InvalidInputError: a field of the draft has the wrong type.
 
     """
-    timer = timer or StageTimer(services.clock)
+    timer = timer or StageTimer(SystemClock())
     check_types(draft)
-    prepared = _prepare(draft, caller, services=services, timer=timer, redacts=redacts)
+    prepared = _prepare(draft, caller, scanner=scanner, parameters=parameters, timer=timer)
     if isinstance(prepared, Rejection):
         return prepared
     parts = [
-        _prepare(part, caller, services=services, timer=timer, redacts=redacts)
+        _prepare(part, caller, scanner=scanner, parameters=parameters, timer=timer)
         for part in _derived_drafts(prepared)
     ]
     return replace(
@@ -348,14 +345,18 @@ def prepare_drafts(
 
 
 def _prepare(
-    draft: Draft, caller: Caller, *, services: Services, timer: StageTimer, redacts: bool
+    draft: Draft,
+    caller: Caller,
+    *,
+    scanner: SecretScanner,
+    parameters: Parameters,
+    timer: StageTimer,
 ) -> PreparedDraft | Rejection:
     # A Draft built by a program may have plain strings instead of enum members.
     scope = parse_choice(Scope, draft.scope or Scope.TEAM)
     check_may_write(caller, scope)
     claimed = parse_choice(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
-    parameters = services.parameters_for(caller)
     if len(draft.body) > RAW_TEXT_BYTES_MAX:
         # Reject before reading: the work must be bounded by what is allowed.
         return _limit_exceeded(f"The text has {len(draft.body):,} characters.")
@@ -366,8 +367,7 @@ def _prepare(
     timer.end_stage("normalise")
     if draft.body.strip() and not (normal.body or normal.headline):
         return _only_own_evidence()
-    on_secret = OnSecret.REDACT if redacts else parameters.secrets
-    screened = scan_drafts(normal, services.screen, on_secret=on_secret)
+    screened = scan_drafts(normal, scanner, on_secret=parameters.secrets)
     timer.end_stage("screen")
     if isinstance(screened, Rejection):
         return screened

@@ -78,7 +78,7 @@ from commonbrain.model.links import CLAIMED, LinkType
 from commonbrain.model.memory import Draft, Memory, Sharing
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, OnSecret
 from commonbrain.model.tasks import is_report
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext
@@ -120,7 +120,12 @@ class Remember:
                 several paragraphs or over 300 words is split, unless kind or headline is given.
             idempotency_key: the same key with the same content returns the first reply again, for
                 one day.
-            known: any field of `Draft` or of the detail of its kind; only with a plain text.
+            known: `kind` (rule, fact, incident, task, event, episode, atom or message; by default
+                the words decide), `headline`, `label`, `project`, `scope`, `tags`, `people`,
+                `source_ref`, `trust`, `confidence`, `derived_from`, `depends_on`, `occurred_at`,
+                `expires_at`, `distinct_because` and more, as `DraftFields` explains them; and the
+                columns of the kind, such as `severity` of a rule or `due_at` of a task. Only with
+                a plain text.
 
         Returns:
             One outcome per item, in order; `stored` items are durable.
@@ -238,13 +243,16 @@ class Remember:
     def _prepare(
         self, draft: Draft, *, options: WriteOptions, timer: StageTimer
     ) -> PreparedDraft | Rejection:
+        parameters = self.services.parameters_for(self.caller)
+        if options.redacts_messages and draft.kind == Kind.MESSAGE:
+            parameters = replace(parameters, secrets=OnSecret.REDACT)
         try:
             return prepare_drafts(
                 draft,
                 self.caller,
-                services=self.services,
+                scanner=self.services.secret_scanner,
+                parameters=parameters,
                 timer=timer,
-                redacts=options.redacts_messages and draft.kind == Kind.MESSAGE,
             )
         except (InvalidInputError, RejectedError) as error:
             if not options.isolates_items:
@@ -308,16 +316,16 @@ class Remember:
         """
         unembedded, tenant = self.services.unembedded, self.caller.tenant
         if not is_embedding:
-            unembedded.add(tenant)
+            unembedded[tenant] = True
         elif self.services.embed_later is not None:
-            if unembedded.remove(tenant) or has_pending:
+            if unembedded.pop(tenant, False) or has_pending:
                 self.services.embed_later(self.caller)
-        elif unembedded.remove(tenant):
+        elif unembedded.pop(tenant, False):
             with suppress(UnavailableError):
                 embed = EmbedPending(self.services, self.caller)
                 caught_up = embed(batch=_CATCH_UP, one_by_one=False)
                 if caught_up.count and caught_up.left:
-                    unembedded.add(tenant)
+                    unembedded[tenant] = True
 
     def preview_drafts(
         self,

@@ -30,16 +30,18 @@ from commonbrain.model.kinds import (
     Severity,
     kind_and_label,
 )
-from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, texts_of, with_texts
-from commonbrain.model.scope import Caller, OnSecret
+from commonbrain.model.scope import OnSecret
 from commonbrain.model.skills import read_trigger
 from commonbrain.model.timestamps import instant
-from commonbrain.security.secret_values import SecretMatch, describe_place, redacted
-from commonbrain.security.secrets import SecretScanner
-from commonbrain.services import Services
+from commonbrain.security.secret_values import SecretMatch, redacted
+from commonbrain.security.secrets import (
+    PASSES_MAX,
+    SecretScanner,
+    describe_secret,
+    secret_error,
+)
 from commonbrain.text.headlines import derive_headline
-from commonbrain.text.normalisation import without_private
 from commonbrain.text.patterns import lazy_pattern
 
 
@@ -247,59 +249,6 @@ def _warnings(policy: KindPolicy, body: str) -> tuple[str, ...]:
     return (f"{words} words is long for a {policy.kind}; {limits.ATOMIC_WORDS_ADVISED} read well.",)
 
 
-PASSES_MAX: Final = 3
-"""Removing one secret can uncover another that overlapped it."""
-
-
-def scan_text(text: str, *, what: str, services: Services, caller: Caller) -> str:
-    """Return a text without secrets and private parts, ready to store; `what` names it in errors.
-
-    Raises:
-        InvalidInputError: it is longer than any stored text.
-        RejectedError: `secret_detected`, and the secret cannot or must not be redacted.
-
-    """
-    if len(text) > TEXT_BYTES_MAX:
-        # Reject before reading: the work must be bounded by what is allowed.
-        raise InvalidInputError(
-            f"The {what} has {len(text):,} characters, more than any text that is kept.",
-            hint="Give a sentence; remember a long text as a memory of its own.",
-        )
-    text = without_private(text)
-    certain = _certain(text, what=what, services=services)
-    if certain and services.parameters_for(caller).secrets is OnSecret.REDACT:
-        for _ in range(PASSES_MAX):
-            text = redacted(text, services.screen.find(text))
-        certain = _certain(text, what=what, services=services)
-    if certain:
-        raise secret_refusal(certain).error()
-    return text
-
-
-def describe_secret(match: SecretMatch, text: str, *, what: str) -> str:
-    """Return type and position of a secret, never the secret itself."""
-    return f"{match.sort} in the {what}, {describe_place(text, match.start)}"
-
-
-def secret_refusal(certain: Sequence[str]) -> Rejection:
-    """Build the rejection of a text that contains these secrets."""
-    more = f" and {len(certain) - 1} more" if len(certain) > 1 else ""
-    return Rejection(
-        code="secret_detected",
-        reason=f"This holds a secret: {certain[0]}{more}.",
-        hint="Leave the value out; say where it is kept. If an example looks like a secret, "
-        "put a placeholder such as <token> in its place.",
-    )
-
-
-def _certain(text: str, *, what: str, services: Services) -> list[str]:
-    return [
-        describe_secret(one, text, what=what)
-        for one in services.screen.find(text)
-        if one.is_certain
-    ]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedText:
     """A draft without secrets, and the warnings for its author."""
@@ -312,7 +261,7 @@ REDACTED: Final = "Redacted: "
 """Begins the warning about a secret that was replaced by its type."""
 
 
-def check_address(parts: Sequence[str], screen: SecretScanner) -> None:
+def check_address(parts: Sequence[str], scanner: SecretScanner) -> None:
     """Refuse a secret in a name under which a program looks something up.
 
     Redacted, two names could become one, and none would be found again.
@@ -322,48 +271,48 @@ def check_address(parts: Sequence[str], screen: SecretScanner) -> None:
 
     """
     for part in parts:
-        certain = [one for one in screen.find(part) if one.is_certain]
+        certain = [one for one in scanner.find(part) if one.is_certain]
         if certain:
             named = [f"{one.sort} in a key, path or session id" for one in certain]
-            raise secret_refusal(named).error()
+            raise secret_error(named)
 
 
 def scan_drafts(
-    draft: Draft, screen: SecretScanner, *, on_secret: OnSecret
+    draft: Draft, scanner: SecretScanner, *, on_secret: OnSecret
 ) -> ScannedText | Rejection:
     """Scan every free text of a draft; reject or redact secrets, as configured."""
-    matches = _find(draft, screen)
+    matches = _find(draft, scanner)
     certain = [what for what, one in matches if one.is_certain]
     if not certain:
         todo = "if it is a secret, forget this memory and change the secret."
         warnings = tuple(f"There is {what}; {todo}" for what, _ in matches)
         return ScannedText(draft=draft, warnings=warnings)
     if on_secret is OnSecret.REJECT:
-        return secret_refusal(certain)
+        return Rejection.of(secret_error(certain))
     for _ in range(PASSES_MAX):
-        draft = with_texts(draft, lambda _, text: redacted(text, screen.find(text)))
-    left = [what for what, one in _find(draft, screen) if one.is_certain]
+        draft = with_texts(draft, lambda _, text: redacted(text, scanner.find(text)))
+    left = [what for what, one in _find(draft, scanner) if one.is_certain]
     if left:
-        return secret_refusal(left)
+        return Rejection.of(secret_error(left))
     return ScannedText(draft=draft, warnings=tuple(f"{REDACTED}{what}." for what in certain))
 
 
-def _find(draft: Draft, screen: SecretScanner) -> list[tuple[str, SecretMatch]]:
+def _find(draft: Draft, scanner: SecretScanner) -> list[tuple[str, SecretMatch]]:
     """Return field, type and position of every secret, never the text itself."""
     return [
         (describe_secret(one, text, what=name), one)
         for name, text in texts_of(draft)
-        for one in screen.find(text)
+        for one in scanner.find(text)
     ] + [
         (describe_secret(one, text, what=ATTACHMENT), one)
-        for text in _assigned_texts(draft, screen)
-        for one in screen.find(text)
+        for text in _assigned_texts(draft, scanner)
+        for one in scanner.find(text)
         if one.is_certain
     ]
 
 
-def _assigned_texts(draft: Draft, screen: SecretScanner) -> Iterator[str]:
+def _assigned_texts(draft: Draft, scanner: SecretScanner) -> Iterator[str]:
     """Yield the texts of the attachment that can be secrets because of their names only."""
     for name, text in named_texts(draft.attachment):
-        if not any(one.is_certain for part in (name, text) for one in screen.find(part)):
+        if not any(one.is_certain for part in (name, text) for one in scanner.find(part)):
             yield as_assigned(name, text)

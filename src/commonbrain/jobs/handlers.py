@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.administration.embedding_spaces import (
     BuildCursor,
-    fill_batch,
+    fill_space,
     services_in_space,
-    tenant_cursors,
 )
 from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
@@ -104,31 +103,22 @@ def reembed(task: JobContext) -> None:
     other = services_in_space(task.services, cast("str | None", task.job.given.get("space")))
     spaces, space_id = other.store.spaces, other.store.spaces.add(other.store.space).id
     total = max(sum(spaces.missing_vectors(space_id).values()), 1)
+    known = task.job.reached
+    since = BuildCursor(
+        tenant=cast("str", known.get("tenant", "")),
+        after=_count(task, "after"),
+        passes=_count(task, "passes"),
+    )
     made = 0
-    reached = _reached(task)
-    for start in tenant_cursors(other, since=reached.tenant):
-        place = reached if start.tenant == reached.tenant else start
-        while place is not None:
-            task.pause()
-            done = fill_batch(other, place)
-            made, place = made + done.count, done.next
-            at = place or start
-            with task.step() as tx:
-                where = {"tenant": at.tenant, "after": at.after, "passes": at.passes}
-                task.save_progress(tx, min(made / total, 1.0), reached=where)
+    task.pause()
+    for count, at in fill_space(other, since=since):
+        made += count
+        with task.step() as tx:
+            task.save_progress(tx, min(made / total, 1.0), reached=asdict(at))
+        task.pause()
     left = sum(spaces.missing_vectors(space_id).values())
     with task.step() as tx:
         task.finish(tx, {"space": other.store.space.name, "missing": left})
-
-
-def _reached(task: JobContext) -> BuildCursor:
-    """Return where an earlier attempt stopped."""
-    known = task.job.reached
-    return BuildCursor(
-        tenant=cast("str", known.get("tenant", "")),
-        after=cast("int", known.get("after", 0)),
-        passes=cast("int", known.get("passes", 0)),
-    )
 
 
 ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_RETENTION_H)
@@ -145,9 +135,11 @@ def import_(task: JobContext) -> None:
     given = task.job.given
     upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
     # Postgres stores no NUL, which the name of a file that was sent may contain.
-    name, limits = inert_line(upload.name), _limits(task)
+    name = inert_line(upload.name)
+    # Only what a client sent has the limits of the settings.
+    limits = task.services.import_limits if given.get("sent") else LOCAL_IMPORT
     reader = task.services.importers().get(str(given["format"]))
-    opened = task.services.staging.opened(
+    opened = task.services.uploads.opened(
         upload, limits=limits, stays_packed=isinstance(reader, ReadsZip)
     )
     with _discarding_unusable(task, upload), opened as file:
@@ -167,12 +159,7 @@ def import_(task: JobContext) -> None:
     with task.step() as tx:
         task.finish(tx, {**asdict(replace(report, source=name))})
     if not is_dry_run:
-        task.services.staging.drop(upload)
-
-
-def _limits(task: JobContext) -> ImportLimits:
-    """Return the limits of an import; only what a client sent has those of the settings."""
-    return task.services.import_limits if task.job.given.get("sent") else LOCAL_IMPORT
+        task.services.uploads.drop(upload)
 
 
 @contextmanager
@@ -182,7 +169,7 @@ def _discarding_unusable(task: JobContext, upload: Upload) -> Generator[None]:
         yield
     except InvalidInputError as error:
         if error.code in _UNUSABLE:
-            task.services.staging.drop(upload)
+            task.services.uploads.drop(upload)
         raise
 
 
@@ -241,7 +228,7 @@ def export(task: JobContext) -> None:
     left = archive_of(task.job)
     if left is not None:
         # Left by an attempt that died while uploading.
-        services.staging.drop(left)
+        services.uploads.drop(left)
 
     def move(share: float) -> None:
         with task.step() as tx:
@@ -257,7 +244,7 @@ def export(task: JobContext) -> None:
             schedule_purge(tx, services, caller=task.caller, upload=upload, due_at=due_at)
             task.save_progress(tx, _UPLOADED, reached={PENDING_ARCHIVE: asdict(upload)})
 
-    upload = services.staging.made(_ARCHIVE, write, on_start=on_commit)
+    upload = services.uploads.made(_ARCHIVE, write, on_start=on_commit)
     try:
         with task.step() as tx:
             task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})
@@ -265,7 +252,7 @@ def export(task: JobContext) -> None:
             task.finish(tx, {**counts, "bytes": upload.size, "kept_h": ARCHIVE_RETENTION_H})
     except (LeaseLostError, WorkerStoppedError, JobTimeoutError):
         # Delete the unreferenced archive: it may hold memories that were erased since.
-        services.staging.drop(upload)
+        services.uploads.drop(upload)
         raise
 
 

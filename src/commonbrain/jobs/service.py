@@ -114,7 +114,13 @@ class Jobs:
         limit: int = JOBS_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> JobsReply:
-        """List jobs, newest first; `cursor` is `next` of the page before.
+        """List jobs, newest first.
+
+        Args:
+            state: only jobs in this state.
+            kind: only jobs of this kind.
+            limit: 1 to 100 jobs.
+            cursor: `next` of the page before.
 
         Raises:
             InvalidInputError: Unknown state or kind, or a malformed cursor.
@@ -318,9 +324,9 @@ class Jobs:
 
         try:
             if name is not None:
-                return self.services.staging.put(source, name=name, on_start=on_created)
+                return self.services.uploads.put(source, name=name, on_start=on_created)
             with snapshot_of(source, hidden=hidden) as whole:
-                return self.services.staging.put(whole, hidden=hidden, on_start=on_created)
+                return self.services.uploads.put(whole, hidden=hidden, on_start=on_created)
         except CommonbrainError:
             # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:

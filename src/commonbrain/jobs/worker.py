@@ -29,12 +29,11 @@ from commonbrain.model.errors import (
     StoreCorruptError,
     UnavailableError,
 )
-from commonbrain.model.jobs import Job, JobError, JobState, backoff
+from commonbrain.model.jobs import Job, JobError, JobState, QueueMessage, backoff
 from commonbrain.model.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import GaugeSnapshot
-from commonbrain.security.guard import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import (
     LEASE,
@@ -43,7 +42,6 @@ from commonbrain.storage.job_queue import (
     JobContext,
     JobYieldedError,
     LeaseLostError,
-    QueueMessage,
     WorkerStoppedError,
     enqueue,
     key_of,
@@ -75,15 +73,13 @@ def dead_letter_removed_kinds(services: Services, tenant: str) -> int:
     if not due:
         return 0
     with services.store.begin(tenant) as tx:
-        return sum(
-            tx.jobs.move(job, job.buried(_removed_kind_fault(job.kind), now=now)) for job in due
-        )
-
-
-def _removed_kind_fault(kind: str) -> JobError:
-    return JobError.of(
-        "kind_gone", f"There is no job {kind} any more; {REMOVED_KINDS[kind]} does its work."
-    )
+        moved = 0
+        for job in due:
+            reason = (
+                f"There is no job {job.kind} any more; {REMOVED_KINDS[job.kind]} does its work."
+            )
+            moved += tx.jobs.move(job, job.buried(JobError.of("kind_gone", reason), now=now))
+        return moved
 
 
 def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
@@ -369,7 +365,7 @@ class Worker:
             shown = f"shown by {held.kind}"
             run = partial(kind.handler(held.kind), task)
             with _renewing(task):
-                audited(self.services, held.caller, action=shown, read=run)
+                self.services.audited(held.caller, action=shown, read=run)
         except WorkerStoppedError as error:
             if isinstance(error, JobYieldedError):
                 self._must_sweep.set()

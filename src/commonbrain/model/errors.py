@@ -10,6 +10,7 @@ see the hint
 """
 
 import re
+from collections.abc import Collection
 from enum import StrEnum
 from typing import ClassVar, TypeVar
 
@@ -125,3 +126,35 @@ def parse_choice(choices: type[_Set], given: str) -> _Set:
             f"{given[:40]!r} is not a {noun}.",
             hint=f"Choose one of {', '.join(choices)}.",
         ) from None
+
+
+def check_chars(text: str, most: int, *, what: str, hint: str) -> str:
+    """Return a text of 1 to `most` characters.
+
+    Raises:
+        InvalidInputError: it is empty or longer; `what` names it.
+
+    """
+    if not 0 < len(text) <= most:
+        raise InvalidInputError(
+            f"The {what} has {len(text)} characters; 1 to {most} are allowed.", hint=hint
+        )
+    return text
+
+
+def check_names(given: Collection[str], known: Collection[str], *, message: str) -> None:
+    """Reject unknown arguments: a misspelt filter that is ignored would select too much.
+
+    Raises:
+        InvalidInputError: there is at least one; `{}` in the message stands for its name.
+
+    """
+    if unknown := sorted(set(given) - set(known)):
+        raise InvalidInputError(
+            message.format(", ".join(unknown)), hint=f"Choose from {', '.join(known)}."
+        )
+
+
+def _spoken(choices: type[StrEnum]) -> str:
+    """Convert a class name to words: TaskStatus becomes "task status"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", choices.__name__).lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from commonbrain.model.limits import JOB_BACKOFF_MAX_S, JOB_FAULT_CHARS_MAX
 from commonbrain.model.scope import Caller
@@ -128,3 +128,37 @@ def backoff(base: timedelta, attempt: int) -> timedelta:
     """Return the delay after the `attempt`-th failure, from 1."""
     waits = base * _BACKOFF_FACTOR ** (attempt - 1)
     return min(waits, timedelta(seconds=JOB_BACKOFF_MAX_S))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMessage:
+    """A notification that a job is ready."""
+
+    tenant: str
+    job: int
+
+
+class Queue(Protocol):
+    """Notifies workers of jobs; messages may be lost, since workers also poll the store."""
+
+    def put(self, ticket: QueueMessage) -> None:
+        """Notify one worker of a committed job.
+
+        Raises:
+            UnavailableError: `queue_down`; workers find the job by polling.
+
+        """
+        ...
+
+    def take(self) -> QueueMessage | None:
+        """Take a message, waiting for about a second; None if there was none.
+
+        Raises:
+            UnavailableError: `queue_down`.
+
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...

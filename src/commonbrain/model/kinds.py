@@ -511,6 +511,11 @@ ALIASES: Final[Mapping[str, Kind]] = {
 }
 
 
+def severity_of(detail: Detail) -> Severity | None:
+    """Return the severity of a rule; None for other kinds."""
+    return detail.severity if isinstance(detail, RuleDetail) else None
+
+
 def kinds_where(has: Callable[[KindPolicy], bool]) -> tuple[Kind, ...]:
     """Return the kinds whose row satisfies a condition, in the order of `Kind`."""
     return tuple(kind for kind in Kind if has(KINDS[kind]))

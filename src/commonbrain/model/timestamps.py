@@ -59,6 +59,11 @@ def show_day(time: datetime) -> str:
     return time.astimezone(UTC).date().isoformat()
 
 
+def show_second(time: datetime) -> str:
+    """Format as `show_instant`, to the second."""
+    return show_instant(time.replace(microsecond=0))
+
+
 def show_instant(time: datetime) -> str:
     """Format as ISO 8601 in UTC with Z, to the second, or finer if needed."""
     spec = "milliseconds" if time.microsecond else "seconds"

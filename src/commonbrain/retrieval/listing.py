@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from commonbrain.model import ids
-from commonbrain.model.errors import RejectedError, parse_choice
+from commonbrain.model.errors import RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LIST_PAGE_DEFAULT, LIST_PAGE_MAX, MORE_COUNTED_MAX
 from commonbrain.model.listing import (
@@ -41,70 +41,80 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuery:
-    """The filters, the order and the page of a list; `Brain.list` explains them."""
+class ListCriteria(TypedDict, total=False):
+    """The filters, the order and the page of a list."""
 
-    kinds: Sequence[Kind | str] = ()
-    labels: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    project: str | None = None
-    agent: str | None = None
-    session: str | None = None
-    scope: Scope | str | None = None
-    states: Sequence[State | str] = ()
-    pinned: bool | None = None
-    trust_min: float = 0.0
-    since: datetime | str | None = None
-    until: datetime | str | None = None
-    recorded_since: datetime | str | None = None
-    recorded_until: datetime | str | None = None
-    order: ListOrder | str = ListOrder.RECORDED
-    facets: bool = False
-    limit: int = LIST_PAGE_DEFAULT
-    cursor: str | None = None
+    kinds: Sequence[Kind | str]
+    labels: Sequence[str]
+    """Only memories with one of these labels; an empty one means without a label."""
+    tags: Sequence[str]
+    """Only memories with all of these tags."""
+    project: str | None
+    """Only this project; an empty one means memories without a project."""
+    agent: str | None
+    """Only memories by this author."""
+    session: str | None
+    scope: Scope | str | None
+    states: Sequence[State | str]
+    """By default active and archived; any state, and `needs_review`, is accepted.
 
-    def listing(self) -> Listing:
-        """Return the list that a cursor belongs to."""
-        filters = {
-            name: () if value is None else _several(value)
-            for name, value in asdict(self).items()
-            if name not in {"facets", "limit", "cursor"}
-        }
-        return Listing(name="list", limit=self.limit, cursor=self.cursor, filters=filters)
+    Memories past their expiry are listed as expired, forgotten ones without their text.
+    """
+    pinned: bool | None
+    """Only pinned memories, or only others."""
+    trust_min: float
+    """0..1; by default memories of any trust."""
+    since: datetime | str | None
+    """Occurred at or after, ISO 8601 or words such as "last monday"."""
+    until: datetime | str | None
+    """Occurred at or before."""
+    recorded_since: datetime | str | None
+    recorded_until: datetime | str | None
+    order: ListOrder | str
+    """Recorded or occurred, newest first; recorded_oldest or occurred_oldest."""
 
-    def filter(self, now: datetime) -> ListFilter:
-        """Parse the filters; times in words are relative to `now`.
 
-        Raises:
-            InvalidInputError: a kind, state, scope or time cannot be parsed.
-            RejectedError: `limit_exceeded`, `trust_min` is not in 0..1.
+def _listing(criteria: ListCriteria, *, limit: int, cursor: str | None) -> Listing:
+    """Return the list that a cursor belongs to."""
+    given = {"trust_min": 0.0, "order": ListOrder.RECORDED, **criteria}
+    values = {name: given.get(name) for name in ListCriteria.__annotations__}
+    filters = {name: () if one is None else _several(one) for name, one in values.items()}
+    return Listing(name="list", limit=limit, cursor=cursor, filters=filters)
 
-        """
-        if not 0 <= self.trust_min <= 1:
-            raise RejectedError(
-                f"trust_min is {self.trust_min}; 0 to 1 is allowed.",
-                code="limit_exceeded",
-                hint="Leave it out to list memories of any trust.",
-            )
-        states = [str(name) for name in _several(self.states)]
-        return ListFilter(
-            **KindFilter.parse(self.kinds)._asdict(),
-            labels=_names(self.labels),
-            tags=_names(self.tags),
-            project=_name(self.project),
-            agent=normalise_line(self.agent),
-            session=normalise_line(self.session),
-            scope=parse_choice(Scope, self.scope) if self.scope else None,
-            states=tuple(parse_choice(State, name) for name in states if name != NEEDS_REVIEW),
-            needs_review=NEEDS_REVIEW in states,
-            pinned=self.pinned,
-            trust_min=self.trust_min,
-            since=_time(self.since, now),
-            until=_time(self.until, now, ends=True),
-            recorded_since=_time(self.recorded_since, now),
-            recorded_until=_time(self.recorded_until, now, ends=True),
+
+def _filter(criteria: ListCriteria, now: datetime) -> ListFilter:
+    """Parse the filters; times in words are relative to `now`.
+
+    Raises:
+        InvalidInputError: a kind, state, scope or time cannot be parsed.
+        RejectedError: `limit_exceeded`, `trust_min` is not in 0..1.
+
+    """
+    trust_min, scope = criteria.get("trust_min", 0.0), criteria.get("scope")
+    if not 0 <= trust_min <= 1:
+        raise RejectedError(
+            f"trust_min is {trust_min}; 0 to 1 is allowed.",
+            code="limit_exceeded",
+            hint="Leave it out to list memories of any trust.",
         )
+    states = [str(name) for name in _several(criteria.get("states", ()))]
+    return ListFilter(
+        **KindFilter.parse(criteria.get("kinds", ()))._asdict(),
+        labels=_names(criteria.get("labels", ())),
+        tags=_names(criteria.get("tags", ())),
+        project=_name(criteria.get("project")),
+        agent=normalise_line(criteria.get("agent")),
+        session=normalise_line(criteria.get("session")),
+        scope=parse_choice(Scope, scope) if scope else None,
+        states=tuple(parse_choice(State, name) for name in states if name != NEEDS_REVIEW),
+        needs_review=NEEDS_REVIEW in states,
+        pinned=criteria.get("pinned"),
+        trust_min=trust_min,
+        since=_time(criteria.get("since"), now),
+        until=_time(criteria.get("until"), now, ends=True),
+        recorded_since=_time(criteria.get("recorded_since"), now),
+        recorded_until=_time(criteria.get("recorded_until"), now, ends=True),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,21 +158,36 @@ class ListMemories:
     services: Services
     caller: Caller
 
-    def __call__(self, query: ListQuery) -> MemoryPage:
+    def __call__(
+        self,
+        *,
+        facets: bool = False,
+        limit: int = LIST_PAGE_DEFAULT,
+        cursor: str | None = None,
+        **criteria: Unpack[ListCriteria],
+    ) -> MemoryPage:
         """List memories in order.
 
+        Args:
+            facets: count all memories that match by kind, project, label, agent, state, tag and
+                month. A facet's own filter is not applied to its counts.
+            limit: 1 to 200 memories.
+            cursor: `next` of the page before.
+            criteria: the filters and the order, as `ListCriteria` explains them.
+
         Raises:
-            InvalidInputError: a kind, state, scope, order or time is unknown, or the cursor is
-                malformed or of a list with other filters.
+            InvalidInputError: a filter, kind, state, scope, order or time is unknown, or the cursor
+                is malformed or of a list with other filters.
             RejectedError: `limit_exceeded`, a number is out of range.
             UnavailableError: the store cannot be read.
 
         """
         now = self.services.clock.now()
-        order = parse_choice(ListOrder, query.order)
-        listing = query.listing().checked(LIST_PAGE_MAX)
+        check_names(criteria, ListCriteria.__annotations__, message="A list has no filter {}.")
+        order = parse_choice(ListOrder, criteria.get("order", ListOrder.RECORDED))
+        listing = _listing(criteria, limit=limit, cursor=cursor).checked(LIST_PAGE_MAX)
         after = _read_cursor(listing, order)
-        scope = ListScope(caller=self.caller, filter=query.filter(now), now=now)
+        scope = ListScope(caller=self.caller, filter=_filter(criteria, now), now=now)
 
         def read(tx: Transaction) -> MemoryPage:
             keys = tx.listing.keys(
@@ -175,7 +200,7 @@ class ListMemories:
                 memories=self._listed(tx, page, now=now),
                 next=page.next,
                 more=page.more,
-                facets=_count(tx, scope) if query.facets else None,
+                facets=_count(tx, scope) if facets else None,
             )
 
         return self.services.store.read(self.caller.tenant, read)

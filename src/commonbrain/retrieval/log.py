@@ -107,9 +107,15 @@ class ListRecalls:
         limit: int = LEDGER_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> RecallPage:
-        """List recalls, newest first; `cursor` is `next` of the page before.
+        """List recalls, newest first.
 
-        With `memory`, only those that returned this memory.
+        Args:
+            agent: only recalls by this agent.
+            session: only recalls in this session.
+            memory: only recalls that returned this memory.
+            marked: only recalls of which a memory was used or rated.
+            limit: 1 to 100 recalls.
+            cursor: `next` of the page before.
 
         Raises:
             NotFoundError: there is no such memory, or the caller may not see it.

@@ -26,8 +26,9 @@ from commonbrain.model.scope import Trust
 from commonbrain.model.skills import skill_of
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.order import LINKED
-from commonbrain.retrieval.retrieve import GUIDANCE, RETRIEVERS, SKILL
+from commonbrain.retrieval.retrieve import RETRIEVERS
 from commonbrain.retrieval.score import FEATURES
+from commonbrain.retrieval.table import GUIDANCE, SKILL
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import SAMPLE_CHARS, estimate
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.model_card import CROSS_ENCODER
@@ -361,31 +361,50 @@ NEEDS_REVIEW: Final = "needs_review"
 
 
 class RecallOptions(TypedDict, total=False):
-    """The keyword arguments of recall; `Filter` and `Budget` explain them."""
+    """The keyword arguments of recall."""
 
     max_items: int | None
+    """1..100; 12 unless set otherwise."""
     max_tokens: int | None
+    """64..32,000, the size of the result; 1,400 unless set otherwise."""
     kinds: Sequence[Kind | str]
     labels: Sequence[str]
     tags: Sequence[str]
+    """Only memories with all of these tags."""
     people: Sequence[str]
+    """Only memories that mention, or were said by, one of these people."""
     project: str | None
+    """Only this project and global memories."""
     scope: Scope | str | None
     agent: str | None
+    """Only memories by this author."""
     session: str | None
     field: CausalField | str | None
+    """Only atoms, searched in one field: subject, action, outcome or consequences."""
     thread: str | None
+    """Only messages of this thread."""
     states: Sequence[State | str]
+    """By default active and archived; `needs_review` is accepted too."""
     since: datetime | str | None
+    """Occurred at or after, ISO 8601 or words such as "last monday"."""
     until: datetime | str | None
+    """Occurred at or before."""
     as_of: datetime | str | None
+    """Return what was believed at this time."""
     trust_min: float | None
+    """0..1; lower it to include text from the web."""
     min_confidence: float
+    """0..1."""
     deadline_ms: float | None
+    """After this time no further retriever runs; `degraded` names those."""
     order: Order | str
+    """Relevance, or timeline for items by time, each occurrence of the same words."""
     cursor: str | None
+    """`next` of the page before, of a recall without a query."""
     bump: bool
+    """Count this recall as an access to the best items; it does by default."""
     proactive: bool
+    """Return only strong matches, for an agent that did not ask."""
 
 
 def read_filter(
@@ -399,7 +418,7 @@ def read_filter(
         RejectedError: `limit_exceeded`, a fraction is out of range.
 
     """
-    check_option_names(options)
+    check_names(options, RecallOptions.__annotations__, message="Recall has no option {}.")
     kinds = KindFilter.parse(options.get("kinds", ()))
     states = [str(name) for name in _listed(options.get("states", ()))]
     scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
@@ -459,21 +478,6 @@ def read_deadline(options: RecallOptions) -> float | None:
             hint="Omit it to wait for every retriever.",
         )
     return given
-
-
-def check_option_names(options: Mapping[str, object]) -> None:
-    """Reject unknown options.
-
-    Raises:
-        InvalidInputError: there is at least one.
-
-    """
-    unknown = sorted(set(options) - set(RecallOptions.__annotations__))
-    if unknown:
-        raise InvalidInputError(
-            f"Recall has no option {', '.join(unknown)}.",
-            hint=f"Choose from {', '.join(RecallOptions.__annotations__)}.",
-        )
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

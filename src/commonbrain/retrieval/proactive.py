@@ -26,8 +26,8 @@ from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.load import SOURCE_TURNS
 from commonbrain.retrieval.order import LINKED, with_marks
 from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms, words_of
-from commonbrain.retrieval.retrieve import SKILL
 from commonbrain.retrieval.score import ANSWERABILITY, word_share
+from commonbrain.retrieval.table import SKILL
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.patterns import lazy_pattern
@@ -37,7 +37,7 @@ from commonbrain.text.segmentation import count_words, split_sentences
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from commonbrain.retrieval.retrieve import Deadline
+    from commonbrain.clock import Deadline
     from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Transaction
 

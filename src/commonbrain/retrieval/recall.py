@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Unpack
 
-from commonbrain.clock import StageTimer
+from commonbrain.clock import Deadline, StageTimer
 from commonbrain.embeddings.interface import LocalModel, Matrix
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
@@ -48,7 +48,7 @@ from commonbrain.retrieval.plan import (
     strip_names,
 )
 from commonbrain.retrieval.proactive import PromptJudge, plan_prompt, record_shown
-from commonbrain.retrieval.retrieve import VECTOR, Deadline, Search, retrieve
+from commonbrain.retrieval.retrieve import VECTOR, Search, retrieve
 from commonbrain.retrieval.score import score
 from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
@@ -75,18 +75,16 @@ class Recall:
 
         Args:
             query: plain words, at most 2,000 characters; punctuation has no meaning. A time in it
-                ("last week", "in March 2024") is a preference, not a filter.
-            options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
-                limit the result. After `deadline_ms`, no further retriever runs, and `degraded`
-                names those that were skipped. `bump=False` does not count as an access.
-                `proactive=True` is for an agent that did not ask: it returns the best, if they
-                probably bear upon the query, nothing outdated or that the session was shown so.
-                `order="timeline"` sorts the items by time. All others are fields of `Filter`;
-                its times may be words such as "last monday".
+                ("last week") is a preference, not a filter, unless nothing else is asked for.
+            options: `max_items` and `max_tokens` limit the result; `kinds`, `labels`, `tags`,
+                `people`, `project`, `scope`, `agent`, `session`, `field`, `thread`, `states`,
+                `since`, `until`, `as_of`, `trust_min` and `min_confidence` filter it; and
+                `deadline_ms`, `order`, `cursor`, `bump` and `proactive`, as `RecallOptions`
+                explains them.
 
         Returns:
-            Items, best first or by time, within the budget, with a verdict that distinguishes an
-            empty store from one without a relevant memory.
+            Items, best first or by time, within the budget. `verdict` distinguishes an empty store
+            from one without a relevant memory; `evidence` is the text for an agent.
 
         Raises:
             InvalidInputError: an option, kind or state is unknown, or a time cannot be parsed.

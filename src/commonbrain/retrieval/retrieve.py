@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from commonbrain.clock import Clock
+from commonbrain.clock import Deadline
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import PERIOD_CANDIDATES
@@ -27,7 +27,7 @@ from commonbrain.model.recall_result import Order
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.skills import fired_skills
-from commonbrain.retrieval.table import Table
+from commonbrain.retrieval.table import GUIDANCE, SKILL, Table
 from commonbrain.text.preferences import Guidance, mark_of
 from commonbrain.text.time_expressions.mentions import marks_of
 
@@ -35,47 +35,8 @@ if TYPE_CHECKING:
     from commonbrain.retrieval.table import Column
     from commonbrain.storage.store import Transaction
 
-Result = TypeVar("Result")
-
 ScoresById = dict[int, float]
 """Raw scores of one retriever by memory id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """The time at which recall stops asking further retrievers; None means no limit."""
-
-    clock: Clock
-    at_ms: float | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the deadline has passed."""
-        return self.at_ms is not None and self.clock.elapsed_ms() >= self.at_ms
-
-    @property
-    def left_ms(self) -> float | None:
-        """Time until the deadline, negative after it; None without a deadline."""
-        return None if self.at_ms is None else self.at_ms - self.clock.elapsed_ms()
-
-    def wait_for(self, future: Future[Result]) -> Result:
-        """Wait for a result, at most until the deadline.
-
-        Raises:
-            UnavailableError: `deadline`, there is no result yet, and the call is cancelled; or the
-                error with which the call failed.
-
-        """
-        if self.at_ms is None:
-            return future.result()
-        left_ms = self.at_ms - self.clock.elapsed_ms()
-        try:
-            if left_ms > 0:
-                return future.result(left_ms / 1000)
-        except TimeoutError:
-            pass
-        future.cancel()
-        raise UnavailableError("It did not answer in time.", code="deadline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +173,6 @@ def _cosines(search: Search, memory_ids: Collection[int]) -> ScoresById:
     return similarities(search.query_vector, sorted(memory_ids), field=search.plan.filter.field)
 
 
-GUIDANCE: Final = "guidance"
 """The retriever and the feature of instructions and preferences.
 
 "Always show times in UTC" shares neither words nor much meaning with "when does the job run?", so
@@ -268,7 +228,6 @@ def score_guidance(
     }
 
 
-SKILL: Final = "skill"
 LEXICAL: Final = "lexical"
 VECTOR: Final = "vector"
 

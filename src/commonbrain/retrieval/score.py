@@ -22,7 +22,7 @@ from commonbrain.model.scope import isolates
 from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan
-from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
+from commonbrain.retrieval.table import GUIDANCE, SKILL
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.table import Column, Table

@@ -57,7 +57,11 @@ class Skills:
     caller: Caller
 
     def __call__(self, *, limit: int = SKILLS_PAGE_MAX, cursor: str | None = None) -> SkillList:
-        """List skills by name; `cursor` is `next` of the page before.
+        """List skills by name.
+
+        Args:
+            limit: 1 to 100 skills.
+            cursor: `next` of the page before.
 
         Raises:
             InvalidInputError: the cursor is malformed.

@@ -7,7 +7,7 @@ each, `score` their features, `order` brings them into their order, and `pack` r
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.values import dataclass, field
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
     Column = NDArray[np.float64]
     """One number for each row."""
+
+
+GUIDANCE: Final = "guidance"
+SKILL: Final = "skill"
 
 
 @dataclass(slots=True, kw_only=True)

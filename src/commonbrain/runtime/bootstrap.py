@@ -21,7 +21,7 @@ from commonbrain.embeddings.interface import ENDPOINTS, CachingEmbedder, Embedde
 from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
-from commonbrain.model.limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits, ImportLimits
+from commonbrain.model.limits import BOOT_CAPS, BriefingLimits, ImportLimits
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.health import HealthProbes
 from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
@@ -38,49 +38,16 @@ from commonbrain.runtime.models import (
     suggesting_settings,
     with_thresholds,
 )
-from commonbrain.runtime.settings_loading import load_server_settings, load_settings, login_name
-from commonbrain.runtime.stores import (
-    copy_store,
-    distribute_store,
-    make_queue,
-    open_store,
-    preview_copy,
-    preview_distribute,
-    preview_restore,
-    resolve_store,
-    restore,
-    upgrade_store,
-)
-from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
-from commonbrain.services import Services
+from commonbrain.runtime.settings_loading import load_settings, login_name
+from commonbrain.runtime.stores import make_queue, open_store, resolve_store
+from commonbrain.security.secrets import SecretScanner
+from commonbrain.services import ModelRunner, Services, TrainedModels
 from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.blobs import S3, Blobs, UploadStore, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
-from commonbrain.trained_models import ModelRunner, TrainedModels
 
 if TYPE_CHECKING:
     from commonbrain.transfer.importer import Importer
-
-__all__ = [
-    "brain_of",
-    "build_services",
-    "copy_store",
-    "distribute_store",
-    "listen",
-    "load_server_settings",
-    "load_settings",
-    "make_embedder",
-    "make_extractor",
-    "make_queue",
-    "make_reflector",
-    "note_unopened",
-    "open_brain",
-    "preview_copy",
-    "preview_distribute",
-    "preview_restore",
-    "restore",
-    "upgrade_store",
-]
 
 _FLUSH_INTERVAL_S: Final = 1.0
 """How long recall logs are batched before they are written to a file."""
@@ -186,7 +153,7 @@ def build_services(
     clock = clock or SystemClock()
     is_file = isinstance(location, Path)
     embedder, store = _open_with_embedder(location, settings, clock=clock)
-    screen = PatternSecretScanner()
+    scanner = SecretScanner()
     artifacts = _blobs_location(settings, location)
     blobs = cache(partial(make_blobs, artifacts, _blobs_key(settings)))
     trained = make_trained_models(store, artifacts=artifacts, blobs=blobs, clock=clock)
@@ -200,7 +167,7 @@ def build_services(
         random_source=random_source or SystemRandom(),
         journal=_recall_log_queue(
             store,
-            screen,
+            scanner,
             settings=settings,
             trained=trained,
             clock=clock,
@@ -217,9 +184,9 @@ def build_services(
         session_silence_max=timedelta(hours=settings.session_silent_hours),
         http_session_idle=timedelta(minutes=settings.http_session_idle_minutes),
         has_embedded_worker=settings.redis_url is None,
-        screen=screen,
+        secret_scanner=scanner,
         blobs=blobs,
-        staging=UploadStore(blobs),
+        uploads=UploadStore(blobs),
         import_limits=_import_limits(settings),
         early=early(settings, clock),
         hook_runs=HookRuns(settings.state.expanduser() / HOOKS_FOLDER),
@@ -257,7 +224,6 @@ def _briefing_limits(settings: Settings) -> BriefingLimits:
     return BriefingLimits(
         tokens=settings.boot_tokens,
         caps={name: getattr(settings, f"boot_{name}") for name in BOOT_CAPS},
-        shares={name: getattr(settings, f"boot_{name}_share") for name in BOOT_SHARES},
         handoff_chars=settings.boot_handoff_chars,
         note_chars=settings.boot_note_chars,
     )
@@ -293,7 +259,7 @@ def make_trained_models(
 
 def _recall_log_queue(
     store: StoreInterface,
-    screen: SecretScanner,
+    scanner: SecretScanner,
     *,
     settings: Settings,
     trained: TrainedModels,
@@ -302,7 +268,7 @@ def _recall_log_queue(
 ) -> WriteBehindQueue:
     return WriteBehindQueue(
         store,
-        screen,
+        scanner,
         clock=clock,
         ledger=RecallLogPolicy(
             share=settings.trace_sample_rate,

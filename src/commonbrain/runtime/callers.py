@@ -88,3 +88,21 @@ def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path
     from platformdirs import user_data_path  # noqa: PLC0415
 
     return user_data_path("commonbrain", appauthor=False) / "brain.db"
+
+
+def store_may_mention(
+    store: Path | None, phrases: Sequence[str], *, environment: Mapping[str, str]
+) -> bool:
+    """Return whether a store is worth a closer look: always if it is not a file here.
+
+    Args:
+        store: the store of the call; by default that of the environment, or the user's own.
+        phrases: words or names, of which one is enough.
+        environment: the environment of the process.
+
+    """
+    # Hooks that have nothing to do import no more than this.
+    from commonbrain.storage.sqlite.mentions import may_mention  # noqa: PLC0415
+
+    file = store_file(store, environment)
+    return file is None or may_mention(file, phrases)

@@ -8,8 +8,7 @@ imported when they are chosen: importing all would slow every command down.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -26,19 +25,18 @@ from commonbrain.embeddings.interface import (
 )
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.extras import load_row
-from commonbrain.forks import after_fork
-from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.values import dataclass, replace
+from commonbrain.services import Reranker
 from commonbrain.storage.interface import SpaceMismatch
-from commonbrain.trained_models import Reranker
+from commonbrain.threads import after_fork
 
 if TYPE_CHECKING:
-    from commonbrain.clock import Clock
+    from commonbrain.clock import Clock, Deadline
     from commonbrain.embeddings.interface import Matrix
     from commonbrain.model.atoms import Atom
     from commonbrain.retrieval.plan import QueryPlan
-    from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Store
     from commonbrain.text.summaries import Reflection, SourceText
@@ -63,10 +61,6 @@ class ExtractiveReflector:
 
 _SHARED: Final = WeakValueDictionary[int | None, MiniLmEmbedder]()
 """The default embedder, by threads: the stores that a process has open share one loaded model."""
-
-
-def _minilm(options: Options) -> Embedder:
-    return _SHARED.setdefault(options.threads, MiniLmEmbedder(threads=options.threads))
 
 
 def _forget_unloaded() -> None:
@@ -95,7 +89,9 @@ def _packaged(row: str) -> Callable[[Options], Any]:
 _MINILM: Final = "minilm"
 _ONNX: Final = "onnx"
 EMBEDDERS: Final[Mapping[str, Callable[[Options], Embedder]]] = {
-    _MINILM: _minilm,
+    _MINILM: lambda options: _SHARED.setdefault(
+        options.threads, MiniLmEmbedder(threads=options.threads)
+    ),
     _ONNX: _packaged("embedder-onnx"),
     "ollama": _packaged("embedder-ollama"),
     "openai": _packaged("embedder-openai"),
@@ -380,47 +376,14 @@ def make_reflector(settings: Settings) -> Reflector:
 
     """
     make = _choose(REFLECTORS, settings.reflector, purpose="reflector")
-    options = Options(
-        model=settings.reflector_model,
-        url=settings.reflector_url,
-        key=settings.reflector_api_key,
-        timeout_s=settings.reflector_timeout_s,
-        retries=settings.reflector_retries,
-        tokens_max=settings.reflector_tokens_max,
-    )
     try:
-        return make(options)
+        return make(chat_options(settings, "reflector"))
     except InvalidInputError as error:
         return _replace_missing(settings.reflector, "reflector", missing=error)
 
 
-def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
-    """Return the embedding space with the thresholds that are set."""
-    names = ("similar_threshold", "relevance_threshold", "answer_threshold")
-    overrides = {name: getattr(settings, name) for name in names}
-    given = {name: at for name, at in overrides.items() if at is not None}
-    origin = "settings" if given else space.threshold_origin
-    merged = replace(space, threshold_origin=origin, **given)
-    if merged.relevance_threshold >= merged.similar_threshold:
-        raise InvalidInputError(
-            f"The thresholds are relevant {merged.relevance_threshold}, similar "
-            f"{merged.similar_threshold}; the second must be above the first.",
-            hint="Correct COMMONBRAIN_RELEVANCE_THRESHOLD and COMMONBRAIN_SIMILAR_THRESHOLD.",
-        )
-    return merged
-
-
-@contextmanager
-def suggesting_settings(settings: Settings) -> Generator[None]:
-    """Add to a space mismatch error the settings that would open the store."""
-    try:
-        yield
-    except SpaceMismatch as error:
-        known = settings_of(error.known, records=_records(settings))
-        raise StoreCorruptError(
-            error.message,
-            code=error.code,
-            hint=f"Open it with {known}; `brain embeddings build` moves it to another embedder."
-            if known
-            else error.hint,
-        ) from error
+def chat_options(settings: Settings, purpose: str) -> Options:
+    """Return the settings of a language model for a purpose, `extractor` or `reflector`."""
+    names = ("model", "url", "timeout_s", "retries", "tokens_max")
+    values: dict[str, Any] = {name: getattr(settings, f"{purpose}_{name}") for name in names}
+    return Options(**values, key=getattr(settings, f"{purpose}_api_key"))

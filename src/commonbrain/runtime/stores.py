@@ -1,7 +1,8 @@
 """Opens, upgrades, copies and restores stores by file or URL."""
 
+import queue
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
@@ -14,6 +15,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.extras import load_row
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.jobs import Queue, QueueMessage
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.setting_types import StoreLocation
@@ -27,7 +29,6 @@ from commonbrain.storage.interface import (
     UpgradeResult,
     ignore_progress,
 )
-from commonbrain.storage.job_queue import LocalQueue, Queue
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 
@@ -292,6 +293,34 @@ def _store_path(store: str | Path | None) -> Path:
         code="restore_unsupported",
         hint="Restore it with pg_restore, from what pg_dump or your server's own backups wrote.",
     )
+
+
+_WAIT_S: Final = 1.0
+_TICKETS_MAX: Final = 1000
+"""Past it messages are dropped: workers poll the store anyway."""
+
+
+class LocalQueue:
+    """Messages in the memory of this process."""
+
+    def __init__(self) -> None:
+        self._tickets: queue.Queue[QueueMessage | None] = queue.Queue(_TICKETS_MAX)
+
+    def put(self, ticket: QueueMessage) -> None:
+        """Notify a worker of this process, if any."""
+        with suppress(queue.Full):
+            self._tickets.put_nowait(ticket)
+
+    def take(self) -> QueueMessage | None:
+        """Return a message, or None after a second."""
+        with suppress(queue.Empty):
+            return self._tickets.get(timeout=_WAIT_S)
+        return None
+
+    def close(self) -> None:
+        """Wake waiting workers."""
+        with suppress(queue.Full):
+            self._tickets.put_nowait(None)
 
 
 def make_queue(settings: Settings) -> Queue:

@@ -14,7 +14,6 @@ from commonbrain.model.memory import State
 
 if TYPE_CHECKING:
     from commonbrain.model.scope import Caller, Policy
-    from commonbrain.services import Services
     from commonbrain.storage.interface import AccessEntry
     from commonbrain.storage.store import Transaction
 
@@ -94,14 +93,6 @@ class Guard(Protocol):
     def close(self) -> None:
         """Write what is pending; later calls are ignored."""
         ...
-
-
-def audited(
-    services: Services, caller: Caller, *, action: str, read: Callable[[], ReplyT]
-) -> ReplyT:
-    """Run a call that is none of `Brain`, which is audited on a server."""
-    guard = services.guard
-    return read() if guard is None else guard.audit(caller, action=action, read=read)
 
 
 SHOWN: Final[ContextVar[set[int] | None]] = ContextVar("SHOWN", default=None)

@@ -9,27 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.scope import OnSecret
 from commonbrain.model.values import dataclass, replace
 from commonbrain.security.credentials import find_credentials
 from commonbrain.security.folding import FoldedText, folded, joined_lines, origin
-from commonbrain.security.secret_values import PLACEHOLDER, SecretMatch
+from commonbrain.security.secret_values import PLACEHOLDER, SecretMatch, describe_place, redacted
+from commonbrain.text.normalisation import without_private
 from commonbrain.text.patterns import lazy_pattern
 
-
-class SecretScanner(Protocol):
-    """Finds credentials in a text before it is processed; thread-safe.
-
-    Laws: the result depends on the text alone; matches are in order and do not overlap; a redacted
-    text holds no certain secret; time is linear in the length of the text.
-    """
-
-    def find(self, text: str) -> list[SecretMatch]:
-        """Return matches of certain and likely secrets."""
-        ...
-
-
+PASSES_MAX: Final = 3
+"""Removing one secret can uncover another that overlapped it."""
 PATTERNS_VERSION: Final = 3
 """Raised with every change of what is found; `brain doctor` advises a scan of what is stored."""
 FORMATS: Final = {
@@ -140,8 +133,12 @@ def _embedded_pattern(sort: str, pattern: str) -> _Embedded:
 
 
 @dataclass(frozen=True)
-class PatternSecretScanner:
-    """Finds secrets with the patterns above."""
+class SecretScanner:
+    """Finds secrets with the patterns above, before a text is processed; thread-safe.
+
+    Laws: the result depends on the text alone; matches are in order and do not overlap; a redacted
+    text holds no certain secret; time is linear in the length of the text.
+    """
 
     @cached_property
     def formats(self) -> tuple[_Format, ...]:
@@ -165,6 +162,32 @@ class PatternSecretScanner:
         certain = _first_of_overlapping([*self._certain(text), *self._hidden(text)])
         likely = _without_overlap(certain, _random(text))
         return sorted([*certain, *likely], key=lambda one: one.start)
+
+    def clean(self, text: str, *, what: str, on_secret: OnSecret) -> str:
+        """Return a text without secrets and private parts; `what` names it in errors.
+
+        Raises:
+            InvalidInputError: it is longer than any stored text.
+            RejectedError: `secret_detected`, and the secret cannot or must not be redacted.
+
+        """
+        if len(text) > TEXT_BYTES_MAX:
+            # Reject before reading: the work must be bounded by what is allowed.
+            raise InvalidInputError(
+                f"The {what} has {len(text):,} characters, more than any text that is kept.",
+                hint="Give a sentence; remember a long text as a memory of its own.",
+            )
+        text = without_private(text)
+        matches = self.find(text)
+        passes = PASSES_MAX if on_secret is OnSecret.REDACT else 0
+        while passes and any(one.is_certain for one in matches):
+            text = redacted(text, matches)
+            matches = self.find(text)
+            passes -= 1
+        certain = [describe_secret(one, text, what=what) for one in matches if one.is_certain]
+        if certain:
+            raise secret_error(certain)
+        return text
 
     def _certain(self, text: str) -> Iterator[SecretMatch]:
         yield from self._formatted(text)
@@ -264,11 +287,8 @@ def _is_placeholder(value: str, sort: str) -> bool:
     if sort in {"bearer token", "OpenAI key"} and not re.search(r"\d", value):
         # "Bearer authentication-required" and "sk-learn-compatible-estimator" are words.
         return True
-    return len(set(value)) < _DISTINCT_MIN or _is_example(value)
-
-
-def _is_example(value: str) -> bool:
-    return bool(re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE))
+    is_example = re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE)
+    return len(set(value)) < _DISTINCT_MIN or is_example is not None
 
 
 def _random(text: str) -> Iterator[SecretMatch]:
@@ -313,3 +333,19 @@ def _without_overlap(
         return place == 0 or certain[place - 1].end <= one.start
 
     return [one for one in likely if is_free(one)]
+
+
+def describe_secret(match: SecretMatch, text: str, *, what: str) -> str:
+    """Return type and position of a secret, never the secret itself."""
+    return f"{match.sort} in the {what}, {describe_place(text, match.start)}"
+
+
+def secret_error(certain: Sequence[str]) -> RejectedError:
+    """Return the error of a text that contains these secrets."""
+    more = f" and {len(certain) - 1} more" if len(certain) > 1 else ""
+    return RejectedError(
+        f"This holds a secret: {certain[0]}{more}.",
+        code="secret_detected",
+        hint="Leave the value out; say where it is kept. If an example looks like a secret, "
+        "put a placeholder such as <token> in its place.",
+    )

@@ -1,19 +1,18 @@
-"""Enqueuing of jobs, the queue that wakes workers, and the context of a running job."""
+"""Enqueuing of jobs, and the context of a running job."""
 
 from __future__ import annotations
 
 import json
-import queue
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from threading import Event
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
-from commonbrain.model.jobs import LIVE, Job, JobState
+from commonbrain.model.jobs import LIVE, Job, JobState, QueueMessage
 from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX, JOB_SLICE_S
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field
@@ -22,40 +21,6 @@ from commonbrain.storage.interface import JobFilter
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueMessage:
-    """A notification that a job is ready."""
-
-    tenant: str
-    job: int
-
-
-class Queue(Protocol):
-    """Notifies workers of jobs; messages may be lost, since workers also poll the store."""
-
-    def put(self, ticket: QueueMessage) -> None:
-        """Notify one worker of a committed job.
-
-        Raises:
-            UnavailableError: `queue_down`; workers find the job by polling.
-
-        """
-        ...
-
-    def take(self) -> QueueMessage | None:
-        """Take a message, waiting for about a second; None if there was none.
-
-        Raises:
-            UnavailableError: `queue_down`.
-
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
 
 
 EMBED: Final = "embed"
@@ -297,31 +262,3 @@ class JobContext:
             self.lost.set()
             raise LeaseLostError
         self.job = after
-
-
-_WAIT_S: Final = 1.0
-_TICKETS_MAX: Final = 1000
-"""Past it messages are dropped: workers poll the store anyway."""
-
-
-class LocalQueue:
-    """Messages in the memory of this process."""
-
-    def __init__(self) -> None:
-        self._tickets: queue.Queue[QueueMessage | None] = queue.Queue(_TICKETS_MAX)
-
-    def put(self, ticket: QueueMessage) -> None:
-        """Notify a worker of this process, if any."""
-        with suppress(queue.Full):
-            self._tickets.put_nowait(ticket)
-
-    def take(self) -> QueueMessage | None:
-        """Return a message, or None after a second."""
-        with suppress(queue.Empty):
-            return self._tickets.get(timeout=_WAIT_S)
-        return None
-
-    def close(self) -> None:
-        """Wake waiting workers."""
-        with suppress(queue.Full):
-            self._tickets.put_nowait(None)

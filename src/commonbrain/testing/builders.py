@@ -28,10 +28,10 @@ from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_extractor, make_trained_models
 from commonbrain.runtime.models import ExtractiveReflector
-from commonbrain.security.secrets import PatternSecretScanner
+from commonbrain.runtime.stores import LocalQueue
+from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs
-from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importers import InstalledImporters
@@ -239,7 +239,7 @@ def a_brain(
     embedder = embedder or WordHashEmbedder()
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
-    screen = PatternSecretScanner()
+    scanner = SecretScanner()
     artifacts = path.with_name(f"{path.name}.blobs")
     blobs = cache(partial(make_blobs, artifacts))
     trained = make_trained_models(store, artifacts=artifacts, blobs=blobs, clock=clock)
@@ -250,14 +250,14 @@ def a_brain(
         reflector=ExtractiveReflector(),
         clock=clock,
         random_source=random_source or SeededRandom(),
-        journal=WriteBehindQueue(store, screen, clock=clock, on_written=trained.on_traces_written),
+        journal=WriteBehindQueue(store, scanner, clock=clock, on_written=trained.on_traces_written),
         trained=trained,
         importers=cache(InstalledImporters),
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
-        screen=screen,
+        secret_scanner=scanner,
         blobs=blobs,
-        staging=UploadStore(blobs),
+        uploads=UploadStore(blobs),
         parameters=parameters,
     )
     return Brain(services, Caller(agent=agent))

@@ -201,7 +201,7 @@ def open_archive(visit: Visit, id_: str) -> Download:
     """
     operation: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
     upload: Any = visit.call(operation, JobRequest(op="show", id=id_))
-    chunks = visit.brain.services.staging.read(upload)
+    chunks = visit.brain.services.uploads.read(upload)
     return Download(name=upload.name, size=upload.size, chunks=chunks)
 
 

@@ -250,7 +250,7 @@ class KeyedValues:
         )
 
     def _draft(self, value: NewValue, *, created_at: datetime, revision: int = 0) -> Draft:
-        check_address((*value.path, value.key), self.brain.services.screen)
+        check_address((*value.path, value.key), self.brain.services.secret_scanner)
         paths = [value.path[:depth] for depth in range(len(value.path) + 1)]
         tags = [*map(self._path_tag, paths), self._key_tag(value.path, value.key)]
         if len(tags) > TAGS_MAX:

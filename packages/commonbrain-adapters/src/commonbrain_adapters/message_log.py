@@ -178,7 +178,7 @@ class MessageLog:
         return short_name(f"{self.name}:{'/'.join(map(quoted, path))}", of=self.name)
 
     def _draft(self, message: LoggedMessage) -> Draft:
-        check_address((*self.path, message.key or ""), self.brain.services.screen)
+        check_address((*self.path, message.key or ""), self.brain.services.secret_scanner)
         body = findable(message.text)
         above = [self._tag(self.path[:depth]) for depth in range(1, len(self.path))]
         return Draft(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.embeddings.interface import Options
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.models import chat_options
 from commonbrain_causes.patterns import extract_atoms
 
 if TYPE_CHECKING:
@@ -48,12 +48,5 @@ def make_extractor(settings: Settings) -> Extractor:
 
     from commonbrain_causes.chat import ChatExtractor  # noqa: PLC0415
 
-    options = Options(
-        model=settings.extractor_model,
-        url=settings.extractor_url,
-        key=settings.extractor_api_key,
-        timeout_s=settings.extractor_timeout_s,
-        retries=settings.extractor_retries,
-        tokens_max=settings.extractor_tokens_max,
-    )
-    return ChatExtractor(OLLAMA_CHAT if settings.extractor == "ollama" else OPENAI_CHAT, options)
+    family = OLLAMA_CHAT if settings.extractor == "ollama" else OPENAI_CHAT
+    return ChatExtractor(family, chat_options(settings, "extractor"))

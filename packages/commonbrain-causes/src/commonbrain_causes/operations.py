@@ -24,13 +24,7 @@ class AtomizeRequest(Request):
 
 
 def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
-    return atomizer_of(brain)(
-        request.ids,
-        kinds=request.kinds,
-        project=request.project,
-        limit=request.limit,
-        before=request.before,
-    )
+    return atomizer_of(brain)(**request.model_dump())
 
 
 def _render(reply: Atomized) -> str:

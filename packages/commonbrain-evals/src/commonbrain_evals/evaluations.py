@@ -7,7 +7,7 @@ from typing import Any, Final
 from commonbrain_models.calibration import read_pairs
 from rich.console import Console
 
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import Progress
 from commonbrain_evals import (

@@ -9,7 +9,7 @@ import typer
 
 from commonbrain.cli.terminal import progress_bar
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain_evals import fading, kinds, month, truth
 from commonbrain_evals.duplicates import draw_curves

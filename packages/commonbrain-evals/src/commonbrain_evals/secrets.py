@@ -7,7 +7,7 @@ from typing import Final, cast
 from commonbrain_models.calibration import CalibrationSplit, split_of
 
 from commonbrain.security.secret_values import redacted
-from commonbrain.security.secrets import PatternSecretScanner
+from commonbrain.security.secrets import SecretScanner
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import read_rows
 
@@ -27,7 +27,7 @@ _DATA: Final = (
 
 def evaluate() -> LabelledReport:
     """Scan the texts that ship with the package and compare with their labels."""
-    screen = PatternSecretScanner()
+    scanner = SecretScanner()
     rows = read_rows(_FILE)
     others = list(_other_texts())
     predictions: list[Prediction] = []
@@ -35,7 +35,7 @@ def evaluate() -> LabelledReport:
     for row in rows:
         secret: str | None = row.get("secret")
         text = row["text"]
-        refused = _refused_sort(screen, text)
+        refused = _refused_sort(scanner, text)
         predictions.append(
             Prediction(
                 sort=f"{row['sort']} {row['language']}",
@@ -48,13 +48,13 @@ def evaluate() -> LabelledReport:
             )
         )
         if secret and refused:
-            left += secret in redacted(text, screen.find(text))
+            left += secret in redacted(text, scanner.find(text))
     predictions += [
         Prediction(
             sort="other",
             half=half,
             text=text,
-            predicted=(refused := _refused_sort(screen, text)) is not None,
+            predicted=(refused := _refused_sort(scanner, text)) is not None,
             expected=False,
             result=refused or "",
             file="others",
@@ -68,8 +68,8 @@ def evaluate() -> LabelledReport:
     return replace(result, failures=shown)
 
 
-def _refused_sort(screen: PatternSecretScanner, text: str) -> str | None:
-    return next((one.sort for one in screen.find(text) if one.is_certain), None)
+def _refused_sort(scanner: SecretScanner, text: str) -> str | None:
+    return next((one.sort for one in scanner.find(text) if one.is_certain), None)
 
 
 def _other_texts() -> Iterator[tuple[CalibrationSplit, str]]:

@@ -479,7 +479,7 @@ class Evaluate:
         """Return the services with a stopped clock, which store no trace of reading."""
         services, clock = self.services, _FrozenClock(at, self.services.clock)
         journal = WriteBehindQueue(
-            services.store, services.screen, clock=clock, ledger=RecallLogPolicy(share=0.0)
+            services.store, services.secret_scanner, clock=clock, ledger=RecallLogPolicy(share=0.0)
         )
         return replace(services, clock=clock, journal=journal, telemetry=SILENT)
 

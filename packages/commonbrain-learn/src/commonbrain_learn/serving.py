@@ -29,13 +29,12 @@ from commonbrain_learn.rollout import serving_of
 from commonbrain_learn.usefulness import KINDS_SCORED, UNKNOWN_AUTHOR, features_of
 
 if TYPE_CHECKING:
-    from commonbrain.clock import Clock
+    from commonbrain.clock import Clock, Deadline
     from commonbrain.embeddings.interface import Matrix
     from commonbrain.model.memory import Memory
     from commonbrain.model.query import Candidate, RecallTrace
     from commonbrain.model.scope import Caller
     from commonbrain.retrieval.plan import QueryPlan
-    from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
     from commonbrain.storage.blobs import Blobs
     from commonbrain.storage.store import Store

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import Candidate
-from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
+from commonbrain.retrieval.table import GUIDANCE, SKILL
 from commonbrain_models.guarded_model import (
     GuardedModel,
     InvalidModelError,
@@ -27,9 +27,8 @@ from commonbrain_models.guarded_model import (
 from commonbrain_models.onnx_cross_encoder import OnnxCrossEncoder
 
 if TYPE_CHECKING:
-    from commonbrain.clock import Clock
+    from commonbrain.clock import Clock, Deadline
     from commonbrain.retrieval.plan import QueryPlan
-    from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
 
 CANDIDATES_DEFAULT: Final = 20

@@ -10,9 +10,9 @@ from concurrent.futures import Future, wait
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from commonbrain.executors import DetachedExecutor
 from commonbrain.model.errors import CommonbrainError, StoreCorruptError
 from commonbrain.model.values import dataclass
+from commonbrain.threads import DetachedExecutor
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock

@@ -273,10 +273,6 @@ def _preview_admin(request: AdminRequest, _preview: object) -> Preview | None:
     return Preview(verb="Disable {}", subject=f"the agent {request.agent}")
 
 
-def _preview_tenant(request: TenantRequest, _preview: object) -> Preview:
-    return Preview(verb="Suspend {}", subject=f"the tenant {request.name}")
-
-
 ADMIN_PART: Final = PagePart(
     operation="admin",
     package="commonbrain_server",
@@ -296,5 +292,7 @@ TENANT_PART: Final = PagePart(
     screens=(admin_screen("Tenants", _load_tenants, is_for_owner=True),),
     describe_outcome=_tenant_changed,
     undo_fields=_of_tenant,
-    describe_preview=_preview_tenant,
+    describe_preview=lambda request, _: Preview(
+        verb="Suspend {}", subject=f"the tenant {request.name}"
+    ),
 )

@@ -11,13 +11,13 @@ from threading import Event, Lock
 from typing import Final
 
 from commonbrain.embeddings.interface import Embedder, WindowEmbedder, unwrapped
-from commonbrain.executors import DetachedExecutor
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.jobs import JobState
+from commonbrain.model.jobs import JobState, QueueMessage
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.job_queue import EMBED, QueueMessage, enqueue_embedding
+from commonbrain.storage.job_queue import EMBED, enqueue_embedding
+from commonbrain.threads import DetachedExecutor
 from commonbrain_server.fair_queue import FairQueue, Lane, QueuedEmbedder
 
 _LOG: Final = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class BackgroundEmbedding:
             self._schedule(caller, last=None if has_yielded else _Pending(oldest, starts))
         elif job.state is JobState.QUEUED:
             # It is due later, since the embedder failed: a later write tries again.
-            services.unembedded.add(caller.tenant)
+            services.unembedded[caller.tenant] = True
 
 
 def _log_error(future: Future[None]) -> None:

@@ -89,7 +89,9 @@ class FairQueue:
                     check_awaited()
                     size = min(len(step), self._windows_at_once)
                     turn = self._next_turn(lane, before=turn, number=number, size=size)
-                    if not turn.has_come.wait(_seconds_left()):
+                    until = UNTIL.get()
+                    left_s = TURN_S if until is None else until - monotonic()
+                    if not turn.has_come.wait(max(min(TURN_S, left_s), 0.0)):
                         raise _busy("Too many texts wait to be embedded.")
                     results.append(work(step))
             finally:
@@ -196,11 +198,6 @@ class QueuedEmbedder:
             return np.concatenate(self.queue.run(self.lane, windows, work=model.vectors))
 
         return embed_passages(texts, cut=model.windows, embed=embed)
-
-
-def _seconds_left() -> float:
-    until = UNTIL.get()
-    return TURN_S if until is None else max(min(TURN_S, until - monotonic()), 0.0)
 
 
 def _busy(message: str) -> BusyError:

@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, UnavailableError
-from commonbrain.storage.job_queue import QueueMessage
+from commonbrain.model.jobs import QueueMessage
 from commonbrain_server.security.key_texts import check_tenant_name
 
 _LIST: Final = "commonbrain.jobs"

@@ -156,7 +156,10 @@ class AdministerTenant:
         with self.services.store.begin(self.caller.tenant) as tx:
             if tx.credentials.agent(request.agent) is None:
                 if request.role is None:
-                    raise _no_agent(request.agent)
+                    raise NotFoundError(
+                        f"There is no agent {request.agent[:40]!r}.",
+                        hint="Create it first, or give its role.",
+                    )
                 made = Agent(name=request.agent, role=request.role, created_at=now)
                 tx.credentials.save_agent(made)
                 self._note(tx, "agent_set", subject=request.agent)
@@ -334,12 +337,6 @@ def _hasher() -> Argon2PasswordHasher:
 
 def _entry(line: AuditLine) -> AccessEntry:
     return AccessEntry(**{one.name: getattr(line, one.name) for one in fields(AccessEntry)})
-
-
-def _no_agent(name: str) -> NotFoundError:
-    return NotFoundError(
-        f"There is no agent {name[:40]!r}.", hint="Create it first, or give its role."
-    )
 
 
 def _no_key(prefix: str) -> NotFoundError:

@@ -24,17 +24,11 @@ class BootRequest(Request):
 
 
 def _handle(brain: Brain, request: BootRequest) -> Briefing:
-    project = request.project or brain.caller.project or _project_of(brain.caller.contact.cwd)
+    project, folder = request.project or brain.caller.project, brain.caller.contact.cwd
+    if project is None and folder:
+        # That of the folder in which the client was started, if it has one.
+        project = find_folder_config(Path(folder)).project
     return brain.boot(project, request.task, client=request.client, metadata=request.metadata)
-
-
-def _project_of(cwd: str | None) -> str | None:
-    """Return the project of the folder in which the client was started, if it has one."""
-    return find_folder_config(Path(cwd)).project if cwd else None
-
-
-def _render(reply: Briefing) -> str:
-    return reply.text
 
 
 BOOT = Operation(
@@ -46,7 +40,7 @@ BOOT = Operation(
     profile=Profile.LITE,
     reply=Briefing,
     handle=_handle,
-    render_text=_render,
+    render_text=lambda reply: reply.text,
     # Boot records the session, as every call does, but changes no shared memory.
     is_read_only=True,
     is_allowed_before_boot=True,

@@ -26,14 +26,7 @@ class BulkRequest(Request):
 
 
 def _handle(brain: Brain, request: BulkRequest) -> BulkChangeResult:
-    return brain.bulk_edit(
-        request.ids,
-        request.op,
-        tags=request.tags,
-        untag=request.untag,
-        reason=request.reason,
-        confirm=request.confirm,
-    )
+    return brain.bulk_edit(action=request.op, **request.model_dump(exclude={"op"}))
 
 
 BULK = Operation(

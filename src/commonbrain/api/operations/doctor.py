@@ -20,12 +20,8 @@ class DoctorRequest(Request):
     )
 
 
-def _handle(brain: Brain, request: DoctorRequest) -> Diagnosis:
-    return _handle_with_progress(brain, request, on_progress=ignore_progress)
-
-
-def _handle_with_progress(
-    brain: Brain, request: DoctorRequest, *, on_progress: Progress
+def _handle(
+    brain: Brain, request: DoctorRequest, *, on_progress: Progress = ignore_progress
 ) -> Diagnosis:
     repaired = brain.repair(on_progress) if request.repair else None
     diagnosis = brain.doctor(secrets=request.secrets, on_progress=on_progress)
@@ -60,7 +56,7 @@ DOCTOR = Operation(
     request=DoctorRequest,
     reply=Diagnosis,
     handle=_handle,
-    handle_with_progress=_handle_with_progress,
+    has_progress=True,
     render_text=_render,
     role=Role.WRITER,
     transports=frozenset({Transport.CLI}),

@@ -23,7 +23,7 @@ from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_instant, show_second
 
 Result = Mapping[str, Any]
 """The stored result of a job; another version may have stored other keys."""
@@ -303,7 +303,7 @@ def _progress(one: JobView) -> Iterator[str]:
     if one.done is not None and one.total is not None:
         yield f"{one.done:,} of {one.total:,} {one.unit}"
     if one.started_at is not None and one.finished_at is None:
-        yield f"started {show_instant(one.started_at.replace(microsecond=0))}"
+        yield f"started {show_second(one.started_at)}"
     if one.estimated_end is not None:
         yield f"ends about {show_instant(one.estimated_end)}, at its pace since the start"
 

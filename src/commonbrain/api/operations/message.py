@@ -1,15 +1,14 @@
 """The operation message: agents write to each other and read their messages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
-    Command,
     Cursor,
     Name,
     OneOrMore,
@@ -21,9 +20,14 @@ from commonbrain.api.operation import (
     verb_command,
 )
 from commonbrain.client import Brain
-from commonbrain.coordination.inbox import MessageView, ThreadSummary
+from commonbrain.coordination.inbox import MessagePage, MessageView, ThreadPage, ThreadSummary
 from commonbrain.coordination.messages import Messages
-from commonbrain.coordination.sending import AssignedTask, MessageOptions, SendResult
+from commonbrain.coordination.sending import (
+    AssignedTask,
+    AssignedTaskPage,
+    MessageOptions,
+    SendResult,
+)
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line, inert_part
@@ -48,12 +52,11 @@ MESSAGE_COMMANDS: Final = (
     ),
     verb_command("message inbox", "List what is unread, urgent first."),
     verb_command("message read", "Show messages in full and mark them as read.", "id"),
-    Command(
-        name="message ack",
-        purpose="Acknowledge a message, with an answer if there is one.",
-        preset={"op": "ack"},
-        positional=("id", "text"),
-        required=frozenset({"id"}),
+    verb_command(
+        "message ack",
+        "Acknowledge a message, with an answer if there is one.",
+        "id",
+        optional=("text",),
         single=frozenset({"id"}),
     ),
     verb_command(
@@ -61,13 +64,7 @@ MESSAGE_COMMANDS: Final = (
         "Page through a thread, or through the messages with an agent.",
     ),
     verb_command("message threads", "List threads, the most recent first."),
-    Command(
-        name="message thread",
-        purpose="Show a thread; close or open it, or set its tags.",
-        preset={"op": "thread"},
-        positional=("thread",),
-        required=frozenset({"thread"}),
-    ),
+    verb_command("message thread", "Show a thread; close or open it, or set its tags.", "thread"),
     verb_command(
         "message delegate",
         "Delegate a task to another agent; its status changes with brain task.",
@@ -159,9 +156,6 @@ class MessageResponse:
     """Rows after this page; 1,000 means 1,000 or more."""
 
 
-_Call = Callable[[Messages, MessageRequest], MessageResponse]
-
-
 _WRITE_OPS: Final = frozenset({"send", "reply", "delegate"})
 
 
@@ -173,89 +167,51 @@ def _writes(request: MessageRequest) -> bool:
 
 def _message_options(request: MessageRequest) -> MessageOptions:
     options = MessageOptions(subject=request.subject, expires_at=request.expires_at)
-    if request.priority is not None:
-        options["priority"] = request.priority
-    if request.share is not None:
-        options["share"] = request.share
-    if request.thread is not None:
-        options["thread"] = request.thread
+    named = request.model_dump(include={"priority", "share", "thread"}, exclude_none=True)
+    options.update(MessageOptions(**named))
     return options
 
 
-def _send(messages: Messages, request: MessageRequest) -> MessageResponse:
-    sent = messages.send(request.to, request.text, **_message_options(request))
-    return MessageResponse(op=request.op, sent=sent)
-
-
-def _reply(messages: Messages, request: MessageRequest) -> MessageResponse:
-    sent = messages.reply(
+_Reply = SendResult | MessageView | ThreadSummary | MessagePage | ThreadPage | AssignedTaskPage
+_CALLS: Final[Mapping[str, Callable[[Messages, MessageRequest], _Reply]]] = {
+    "send": lambda messages, request: messages.send(
+        request.to, request.text, **_message_options(request)
+    ),
+    "reply": lambda messages, request: messages.reply(
         _single_id(request), request.text, to=request.to or None, **_message_options(request)
-    )
-    return MessageResponse(op=request.op, sent=sent)
+    ),
+    "inbox": lambda messages, request: messages.inbox(
+        all=request.all, limit=request.limit, cursor=request.cursor
+    ),
+    "read": lambda messages, request: messages.read(request.id),
+    "ack": lambda messages, request: messages.ack(_single_id(request), request.text or None),
+    "history": lambda messages, request: messages.history(
+        thread=request.thread, agent=request.agent, limit=request.limit, cursor=request.cursor
+    ),
+    "threads": lambda messages, request: messages.threads(
+        status=request.status, limit=request.limit, cursor=request.cursor
+    ),
+    "thread": lambda messages, request: messages.thread(
+        request.thread or "", status=request.status, tags=request.tags or None
+    ),
+    "delegate": lambda messages, request: messages.delegate(
+        _single_recipient(request),
+        request.text,
+        due_at=request.due_at,
+        **_message_options(request),
+    ),
+    "delegated": lambda messages, request: messages.delegated(
+        limit=request.limit, cursor=request.cursor
+    ),
+}
 
 
-def _delegate(messages: Messages, request: MessageRequest) -> MessageResponse:
+def _single_recipient(request: MessageRequest) -> str:
     if len(request.to) != 1:
         raise InvalidInputError(
             "delegate needs one name in to.", hint="Delegate to each agent separately."
         )
-    sent = messages.delegate(
-        request.to[0], request.text, due_at=request.due_at, **_message_options(request)
-    )
-    return MessageResponse(op=request.op, sent=sent)
-
-
-def _inbox(messages: Messages, request: MessageRequest) -> MessageResponse:
-    page = messages.inbox(all=request.all, limit=request.limit, cursor=request.cursor)
-    return MessageResponse(
-        op=request.op, messages=page.messages, unread=page.unread, next=page.next, more=page.more
-    )
-
-
-def _read(messages: Messages, request: MessageRequest) -> MessageResponse:
-    return MessageResponse(op=request.op, messages=messages.read(request.id).messages)
-
-
-def _ack(messages: Messages, request: MessageRequest) -> MessageResponse:
-    return MessageResponse(
-        op=request.op, messages=(messages.ack(_single_id(request), request.text or None),)
-    )
-
-
-def _history(messages: Messages, request: MessageRequest) -> MessageResponse:
-    page = messages.history(
-        thread=request.thread, agent=request.agent, limit=request.limit, cursor=request.cursor
-    )
-    return MessageResponse(op=request.op, messages=page.messages, next=page.next, more=page.more)
-
-
-def _threads(messages: Messages, request: MessageRequest) -> MessageResponse:
-    page = messages.threads(status=request.status, limit=request.limit, cursor=request.cursor)
-    return MessageResponse(op=request.op, threads=page.threads, next=page.next, more=page.more)
-
-
-def _thread(messages: Messages, request: MessageRequest) -> MessageResponse:
-    thread = messages.thread(request.thread or "", status=request.status, tags=request.tags or None)
-    return MessageResponse(op=request.op, threads=(thread,))
-
-
-def _delegated(messages: Messages, request: MessageRequest) -> MessageResponse:
-    page = messages.delegated(limit=request.limit, cursor=request.cursor)
-    return MessageResponse(op=request.op, delegated=page.delegated, next=page.next, more=page.more)
-
-
-_CALLS: Final[Mapping[str, _Call]] = {
-    "send": _send,
-    "reply": _reply,
-    "inbox": _inbox,
-    "read": _read,
-    "ack": _ack,
-    "history": _history,
-    "threads": _threads,
-    "thread": _thread,
-    "delegate": _delegate,
-    "delegated": _delegated,
-}
+    return request.to[0]
 
 
 def _single_id(request: MessageRequest) -> str:
@@ -265,7 +221,17 @@ def _single_id(request: MessageRequest) -> str:
 
 
 def _handle(brain: Brain, request: MessageRequest) -> MessageResponse:
-    return _CALLS[request.op](brain.message, request)
+    reply = _CALLS[request.op](brain.message, request)
+    match reply:
+        case SendResult():
+            return MessageResponse(op=request.op, sent=reply)
+        case MessageView():
+            return MessageResponse(op=request.op, messages=(reply,))
+        case ThreadSummary():
+            return MessageResponse(op=request.op, threads=(reply,))
+        case _:
+            page: dict[str, Any] = {one.name: getattr(reply, one.name) for one in fields(reply)}
+            return MessageResponse(op=request.op, **page)
 
 
 def _render(reply: MessageResponse) -> str:

@@ -36,9 +36,7 @@ class ReviewRequest(Request):
 
 
 def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
-    return brain.review(
-        request.category, project=request.project, limit=request.limit, cursor=request.cursor
-    )
+    return brain.review(**request.model_dump())
 
 
 def render_review_queue(reply: ReviewQueue) -> str:

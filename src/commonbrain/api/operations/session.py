@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field, ValidationError
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
-    Command,
     Cursor,
     Name,
     Operation,
@@ -41,22 +40,18 @@ from commonbrain.model.timestamps import show_instant
 
 SESSION_COMMANDS: Final = (
     verb_command("session list", "List other active sessions with their tasks."),
-    Command(
-        name="session task",
-        purpose="Set the current task of this session, or what others see of it.",
-        preset={"op": "task"},
-        positional=("text",),
+    verb_command(
+        "session task",
+        "Set the current task of this session, or what others see of it.",
+        optional=("text",),
     ),
     verb_command(
         "session handoff",
         "Leave a handoff for the next session; - reads text or JSON from stdin.",
         "text",
     ),
-    Command(
-        name="session end",
-        purpose="End this session, with a handoff if there is one.",
-        preset={"op": "end"},
-        positional=("text",),
+    verb_command(
+        "session end", "End this session, with a handoff if there is one.", optional=("text",)
     ),
     verb_command(
         "session note",

@@ -1,7 +1,6 @@
 """The operation status."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from importlib.metadata import version
 from typing import Final
 
@@ -18,9 +17,8 @@ from commonbrain.model.escaping import pluralize
 from commonbrain.model.limits import FAULTS_MAX
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Role
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_second
 from commonbrain.model.values import dataclass, fields
-from commonbrain.observability.health import ReplicaReads
 
 
 class StatusRequest(Request):
@@ -156,19 +154,15 @@ def hook_lines(reply: StatusReply) -> Iterator[str]:
         memories = "memory" if one.shown == 1 else "memories"
         last = f", last {', '.join(one.last_ids)}" if one.last_ids else ""
         shown = f"; {one.shown:,} {memories} shown, {one.tokens:,} tokens{last}"
-        ran = f"hook {one.client} {one.event}: ran {_to_second(one.last_run)}"
+        ran = f"hook {one.client} {one.event}: ran {show_second(one.last_run)}"
         late = f"; {one.timed_out:,} timed out" if one.timed_out else ""
         by_words = f"; {one.by_words:,} searched by words alone" if one.by_words else ""
         yield ran + (shown if one.tokens else "") + late + by_words
     for silent in reply.silent_clients:
-        since = _to_second(silent.since)
+        since = show_second(silent.since)
         yield f"{silent.client} is silent: no hook ran since {since}. {silent.advice}"
     if reply.hooks:
         yield f"{reply.token_use.line} in 30 days."
-
-
-def _to_second(time: datetime) -> str:
-    return show_instant(time.replace(microsecond=0))
 
 
 def metrics_lines(reply: StatusReply) -> Iterator[str]:
@@ -177,9 +171,11 @@ def metrics_lines(reply: StatusReply) -> Iterator[str]:
         is_there = "answers" if one.is_there else "does not answer"
         yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
     for one in reply.health.replicas if reply.health else ():
+        state = f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
+        state = f"is not read from: {one.trouble}" if one.trouble is not None else state
         counts = f"{one.answered} reads answered, {one.lagged} lagging, {one.failed} failed"
         name = one.replica.removeprefix("replica ")
-        yield f"replica {name} {_render_dependency(one)} ({counts}); the primary answers the rest"
+        yield f"replica {name} {state} ({counts}); the primary answers the rest"
     for tool, of in (reply.metrics or {}).items():
         yield (
             f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
@@ -187,12 +183,6 @@ def metrics_lines(reply: StatusReply) -> Iterator[str]:
         )
     for fault in reply.errors or ():
         yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
-
-
-def _render_dependency(one: ReplicaReads) -> str:
-    if one.trouble is not None:
-        return f"is not read from: {one.trouble}"
-    return f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
 
 
 STATUS = Operation(

@@ -27,7 +27,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from commonbrain.forks import after_fork
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import UNREAD, Memory
 from commonbrain.model.values import dataclass, field, fields, replace
@@ -38,6 +37,7 @@ from commonbrain.storage.sql.bulk import LISTED, id_list_param
 from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_rows
 from commonbrain.storage.sql.presence import OptionalRows
 from commonbrain.text.reading import read_memory
+from commonbrain.threads import after_fork
 
 SPEAKER: Final = 0
 """The position of the speaker among the people of a memory; named people come after."""

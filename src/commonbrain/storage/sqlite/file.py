@@ -12,12 +12,12 @@ from urllib.parse import quote
 from sqlalchemy import URL
 
 from commonbrain.folders import make_private_folder
-from commonbrain.forks import after_fork
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.values import dataclass, field
 from commonbrain.storage.interface import Finding
 from commonbrain.storage.sqlite.known_backups import held_memories, newest_backup
 from commonbrain.storage.sqlite.paths import has_wal
+from commonbrain.threads import after_fork
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _CREATED_WITHIN_S: Final = 10.0

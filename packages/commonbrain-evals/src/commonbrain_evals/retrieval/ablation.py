@@ -52,7 +52,7 @@ class _CapturingQueue(WriteBehindQueue):
     """Keeps what the last recall considered, and writes no trace of it."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services.store, services.screen, clock=services.clock)
+        super().__init__(services.store, services.secret_scanner, clock=services.clock)
         self.considered: Sequence[Candidate] = ()
 
     def record(self, trace: RecallTrace) -> None:

@@ -20,7 +20,8 @@ from commonbrain.model.query import Candidate
 from commonbrain.model.recall_result import render_item, shown_fields
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.packing import to_item
-from commonbrain.runtime.bootstrap import build_services, make_embedder
+from commonbrain.runtime.bootstrap import build_services
+from commonbrain.runtime.models import make_embedder
 from commonbrain.services import Services
 from commonbrain.testing.builders import SeededRandom
 from commonbrain.text.tokens import estimate

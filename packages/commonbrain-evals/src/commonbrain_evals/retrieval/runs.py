@@ -11,7 +11,7 @@ from typing import Final
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.retrieval.plan import RetrievalOverrides
-from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.models import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form

@@ -4,7 +4,6 @@ FastAPI describes each route by itself. The schemas and responses that routes sh
 because generators of clients make a type of each name.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from commonbrain.api.operation import Operation, VerbRequest
@@ -63,7 +62,8 @@ def complete(described: dict[str, Any]) -> dict[str, Any]:
     for name, schema in list(schemas.items()):
         if "discriminator" in schema:
             _name_verbs(name, schema, schemas=schemas)
-    for responses in _responses_of(described):
+    routes = (route for methods in described["paths"].values() for route in methods.values())
+    for responses in (route["responses"] for route in routes):
         for status in responses.keys() & {str(one) for one in PROBLEMS}:
             # FastAPI adds the phrase of the status, which depends on the version of Python.
             responses[status] = dict(PROBLEMS[int(status)])
@@ -74,12 +74,6 @@ def complete(described: dict[str, Any]) -> dict[str, Any]:
         for status, (name, description) in _ERRORS.items()
     }
     return described
-
-
-def _responses_of(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for methods in described["paths"].values():
-        for route in methods.values():
-            yield route["responses"]
 
 
 def _name_verbs(name: str, union: dict[str, Any], *, schemas: dict[str, Any]) -> None:

@@ -453,7 +453,7 @@ def _fetch_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable
             )
         )
         return StreamingResponse(
-            authenticator.brain.services.staging.read(archive),
+            authenticator.brain.services.uploads.read(archive),
             media_type="application/octet-stream",
             headers={"Content-Disposition": f'attachment; filename="{archive.name}"'},
         )

@@ -28,9 +28,10 @@ from commonbrain.config import ServerSettings
 from commonbrain.hosts import is_local_host
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
-from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
+from commonbrain.runtime.stores import upgrade_store
 from commonbrain.web.app import Login
 from commonbrain.web.page_sessions import PageSessions
 from commonbrain.web.page_settings import LOOPBACK
@@ -194,7 +195,9 @@ def _run(settings: ServerSettings) -> None:
 def make_worker() -> FastAPI:
     """Make the application of one process, from the environment."""
     sys.setswitchinterval(_SWITCH_S)
-    _bound_arenas()
+    # By default, each thread of glibc keeps what its largest call once needed.
+    if platform.libc_ver()[0] == "glibc" and "MALLOC_ARENA_MAX" not in os.environ:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
     report_replicas(brain)
@@ -223,12 +226,6 @@ def report_replicas(brain: Brain) -> None:
 
         assert isinstance(brain.services.store, PostgresStore)  # noqa: S101 no other has replicas
         brain.services.store.postgres.replicas.report = brain.services.telemetry.read_from
-
-
-def _bound_arenas() -> None:
-    """Limit the heaps of glibc; by default each thread keeps what its largest call once needed."""
-    if platform.libc_ver()[0] == "glibc" and "MALLOC_ARENA_MAX" not in os.environ:
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _page_login(

@@ -136,7 +136,10 @@ def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
 
 
 def _render(reply: TenantsReply) -> str:
-    lines = [_render_tenant(one) for one in reply.tenants]
+    lines: list[str] = []
+    for tenant in reply.tenants:
+        since = f" | suspended {show_instant(tenant.suspended_at)}" if tenant.suspended_at else ""
+        lines.append(f"{tenant.name} | made {show_instant(tenant.created_at)}{since}")
     if reply.usage is not None:
         lines.append(render_usage(reply.usage))
     elif reply.op == "policy":
@@ -145,11 +148,6 @@ def _render(reply: TenantsReply) -> str:
         lines.append(render_policy(reply.tenants[0].policy))
     lines += more_line(reply.more, reply.next)
     return "\n".join(inert_line(line) for line in lines)
-
-
-def _render_tenant(one: Tenant) -> str:
-    since = f" | suspended {show_instant(one.suspended_at)}" if one.suspended_at else ""
-    return f"{one.name} | made {show_instant(one.created_at)}{since}"
 
 
 def _command(op: str, purpose: str) -> Command:

@@ -47,7 +47,8 @@ class CancellableConnection(psycopg.Connection[Any]):
             # The driver has a timeout of its own.
             return super().wait(gen, *given, **named)
         since, called_off = monotonic(), UNTIL.get()
-        ends = [one for one in (called_off, self._overdue(since)) if one is not None]
+        overdue = None if self.silence_s is None else since + self.silence_s
+        ends = [one for one in (called_off, overdue) if one is not None]
         if not ends:
             return super().wait(gen, *given, **named)
         try:
@@ -62,9 +63,6 @@ class CancellableConnection(psycopg.Connection[Any]):
             if called_off is not None and now >= called_off:
                 raise Abandoned("the caller no longer waits") from error
             raise psycopg.OperationalError("no word came from the server in time") from error
-
-    def _overdue(self, since: float) -> float | None:
-        return None if self.silence_s is None else since + self.silence_s
 
 
 def silence_after(statement_s: float) -> float | None:

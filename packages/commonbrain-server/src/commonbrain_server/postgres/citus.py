@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql import operators, visitors
-from sqlalchemy.sql.elements import ClauseElement, ColumnClause
+from sqlalchemy.sql.elements import ColumnClause
 
 from commonbrain.storage.schema.types import METADATA
 from commonbrain_server.postgres.roles import CONFINE, FUNCTIONS, granting
@@ -112,16 +112,14 @@ class OneTenantCompiler(PGCompiler_psycopg):
         """Compile a comparison."""
         parent: Any = super()
         sides = binary.left, binary.right
-        is_of_tenants = binary.operator is operators.eq and all(map(_is_tenant, sides))
+        is_of_tenants = binary.operator is operators.eq and all(
+            isinstance(side, ColumnClause) and side.name == "tenant_id" for side in sides
+        )
         if not (self._has_tenant and is_of_tenants):
             return parent.visit_binary(binary, *given, **named)
         tenant = bindparam("tenant", type_=binary.left.type)
         each = [parent.visit_binary(side == tenant, *given, **named) for side in sides]
         return f"({' AND '.join(each)})"
-
-
-def _is_tenant(side: ClauseElement) -> bool:
-    return isinstance(side, ColumnClause) and side.name == "tenant_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +194,10 @@ def planned(progress: DistributionProgress, *, flat: Sequence[str] = ()) -> Dist
                 for at, definition, name in back
             ),
             # Repeating this changes nothing, and an upgrade may have added a function.
-            *(_everywhere(one) for one in FUNCTIONS),
-            *(_emptied(one) for one in to_empty),
+            # Each function runs where it is called.
+            *(f"SELECT create_distributed_function('{one}')" for one in FUNCTIONS),
+            # Rows stayed behind when they were copied to their machines.
+            *(f"SELECT truncate_local_data_after_distributing_table('{one}')" for one in to_empty),
             # Shards have no statistics until then, and bad plans.
             *(f"ANALYZE {one}" for one in missing),
         ],
@@ -247,16 +247,6 @@ def _place(table: str) -> str:
     return (
         f"SELECT create_distributed_table('{table}', 'tenant_id', colocate_with => '{_TOGETHER}')"
     )
-
-
-def _everywhere(function: str) -> str:
-    """Create a function on every machine; it runs where it is called."""
-    return f"SELECT create_distributed_function('{function}')"
-
-
-def _emptied(table: str) -> str:
-    """Delete the rows that stayed behind when they were copied to their machines."""
-    return f"SELECT truncate_local_data_after_distributing_table('{table}')"
 
 
 # ruff: noqa: S608 identifiers come from the catalogue, quoted by Postgres itself

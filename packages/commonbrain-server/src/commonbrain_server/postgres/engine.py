@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, LiteralString
 
@@ -378,7 +378,7 @@ def make_engine(
         # Last in, first out, so that few connections stay open under low load.
         pool_use_lifo=True,
         pool_timeout=lock_timeout_s,
-        json_serializer=_compact_json,
+        json_serializer=partial(json.dumps, ensure_ascii=False, separators=(",", ":")),
         connect_args={
             "connect_timeout": connect_s,
             # Detects a dead peer: by keepalive probes, and by unacknowledged data.
@@ -432,7 +432,3 @@ def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
         selector.register(connection.fileno(), selectors.EVENT_READ)
         if selector.select(timeout=0):
             raise exc.DisconnectionError
-
-
-def _compact_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -120,7 +120,10 @@ class JwtAuthenticator:
         `address` is not checked, the issuer restricts its tokens.
         """
         claims = self._claims(credential or "")
-        return self._caller(claims, expires_at=_expiry(claims))
+        # The end of a token that is after the last date is the last date; PyJWT accepts all that
+        # `int` reads.
+        expires_at = datetime.fromtimestamp(min(int(claims["exp"]), _EXPIRY_MAX_S), UTC)
+        return self._caller(claims, expires_at=expires_at)
 
     def admit_login(self, id_token: str, *, nonce: str) -> Caller:
         """Return the caller of the ID token that a login resulted in.
@@ -237,9 +240,3 @@ class JwtAuthenticator:
             credential=name_token(agent),
         )
         self.refusals.note(tenant, entry)
-
-
-def _expiry(claims: Mapping[str, Any]) -> datetime:
-    """Return the end of a token; one that is after the last date is the last date."""
-    # PyJWT accepts all that `int` reads.
-    return datetime.fromtimestamp(min(int(claims["exp"]), _EXPIRY_MAX_S), UTC)

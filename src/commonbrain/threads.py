@@ -1,10 +1,15 @@
-"""Threads for foreign code that may hang: no one waits for them, not even at exit."""
+"""Threads for foreign code that may hang, and what a forked child, which has none, must do."""
 
+from __future__ import annotations
+
+import os
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
 
 Answer = TypeVar("Answer")
 
@@ -25,6 +30,9 @@ class DetachedExecutor:
 
     def submit(self, task: Callable[[], Answer]) -> Future[Answer]:
         """Run a task; its error is that of the future."""
+        # Every command imports this module, and few run foreign code.
+        from concurrent.futures import Future  # noqa: PLC0415
+
         future: Future[Answer] = Future()
 
         def work() -> None:
@@ -64,3 +72,13 @@ class DetachedExecutor:
                     return work
             self._working -= 1
             return None
+
+
+def after_fork(act: Callable[[], None]) -> None:
+    """Call a function in every forked child; never on systems that cannot fork.
+
+    A lock that another thread held stays locked there for ever, and SQLite cannot be used across a
+    fork: https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_file_across_a_fork
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=act)
