@@ -167,7 +167,7 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
                 change_context=unit.change_context(action or proposal.op, proposal.reason),
             )
         case PutLink():
-            _put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
+            put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
         case PutAck():
             _put_ack(unit, step)
         case AddAnnotation(memory=memory, text=text):
@@ -176,7 +176,8 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
             _resolve_reviews(unit, step, proposal=proposal)
 
 
-def _put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
+def put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
+    """Store or remove a link, and record it for its memory."""
     known, link = step.known, step.link
     if link is not None:
         unit.tx.links.replace(link)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.history import metadata, restore
+from commonbrain.history import conflicts, metadata
 from commonbrain.history.change_plan import (
     ChangePlan,
     ChangePlanner,
@@ -30,6 +30,7 @@ from commonbrain.history.supersede import (
     inheritance_of,
     supersede_with,
 )
+from commonbrain.history.undo import restore
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
@@ -108,9 +109,9 @@ def _forgetting(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
 
 
 _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
-    Action.RESTORE: restore.restore,
-    Action.KEEP_BOTH: restore.keep_both,
-    Action.RESOLVE: restore.resolve,
+    Action.RESTORE: restore,
+    Action.KEEP_BOTH: conflicts.keep_both,
+    Action.RESOLVE: conflicts.resolve,
     Action.ANNOTATE: metadata.annotate,
     Action.LINK: metadata.link,
     Action.UNLINK: metadata.unlink,
