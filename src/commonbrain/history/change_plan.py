@@ -311,11 +311,11 @@ def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
     if not isinstance(prepared, PreparedDraft):
         raise prepared.error()
     held = replace(
-        build_memory(prepared, unit.caller, now=unit.now, revision_number=0),
+        build_memory(prepared, unit.caller, now=unit.now),
         state=State.QUARANTINED,
         payload=proposal.payload(),
     )
-    return commit(unit.tx, held, prepared=prepared, caller=unit.caller, services=unit.services)
+    return commit(unit, held, prepared=prepared)
 
 
 def pending(unit: UnitOfWork, proposal: Proposal) -> Memory | None:

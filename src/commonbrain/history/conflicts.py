@@ -165,5 +165,5 @@ def _related(unit: UnitOfWork, memory: Memory, *, other: Memory, proposal: Propo
         created_at=unit.now,
         observed_at=unit.now,
     )
-    known = find_link(unit, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
+    known = find_link(unit.tx, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
     return PutLink(memory=memory, known=known, link=strengthened(known, made) if known else made)

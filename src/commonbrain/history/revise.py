@@ -248,9 +248,7 @@ def _apply_plan(
 def _check_name(unit: UnitOfWork, memory: Memory) -> None:
     """Check that no other skill has taken the name of one that becomes active again."""
     skill = skill_of(memory) if memory.state in CURRENT_STATES else None
-    taken = (
-        namesakes(unit.tx, unit.caller, name=skill.name, exclude_ids=[memory.id]) if skill else []
-    )
+    taken = namesakes(unit, name=skill.name, exclude_ids=[memory.id]) if skill else []
     if skill and taken:
         raise RejectedError(
             f"Another skill is now named {skill.name}: {show(taken[0])}.",

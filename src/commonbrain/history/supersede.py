@@ -12,7 +12,7 @@ from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import build_memory
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.service import store_draft
 from commonbrain.ingestion.sources import resolve_sources
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
@@ -21,7 +21,7 @@ from commonbrain.model.kinds import KINDS, FactDetail, Kind, RuleDetail, kind_an
 from commonbrain.model.links import INHERITED, Link, LinkType, is_inherited
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory, State
 from commonbrain.model.messages import deliveries
-from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
+from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action, superseded
 from commonbrain.model.scope import EVERYBODY, Scope, Trust, check_may_write, is_visible
 from commonbrain.model.support import Support
@@ -98,7 +98,7 @@ def supersede_with(
     check_is_head(unit, old)
     _check_rests_elsewhere(prepared.draft, old)
     # Its sources may narrow its scope and lower its trust, so the result is checked.
-    prepared = resolve_sources(unit.tx, prepared, query_scope=unit.query_scope(Filter()))
+    prepared = resolve_sources(unit, prepared)
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)
@@ -114,10 +114,7 @@ def supersede_with(
         revision_number=old.superseded_count + 1,
         proposal=proposal.payload() if is_proposed else None,
     )
-    writer = Remember(unit.services, unit.caller)
-    outcome = writer.store_draft(
-        unit.tx, prepared, query_scope=unit.query_scope(Filter()), options=options
-    )
+    outcome = store_draft(replace(unit, options=options), prepared)
     unit.embed_later(prepared, outcome)
     if outcome.id is None or not outcome.status.is_new:
         return outcome
@@ -202,7 +199,7 @@ def _is_entitled(
     unit: UnitOfWork, prepared: PreparedDraft, *, old: Memory, inherit_options: InheritOptions
 ) -> bool:
     """Return whether caller and text are trusted enough for the change to take effect at once."""
-    made = build_memory(prepared, unit.caller, now=unit.now, revision_number=0)
+    made = build_memory(prepared, unit.caller, now=unit.now)
     is_trusted = prepared.trust.weight >= old.trust.weight and is_authorized(unit.caller, old)
     inherits = inherit_options.pin and old.pinned
     requires_trust = inherits and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB

@@ -412,7 +412,7 @@ def _key(related: _Related, *, is_there: bool) -> Hashable:
 def _stored(unit: UnitOfWork, related: _Related, *, is_there: bool) -> _Related | None:
     """Return what is stored under the key of related data."""
     if isinstance(related, Link):
-        return find_link(unit, related.from_id, to_id=related.to_id, type_=related.type)
+        return find_link(unit.tx, related.from_id, to_id=related.to_id, type_=related.type)
     table = unit.tx.acks if isinstance(related, TaskDecision) else unit.tx.annotations
     rows = table.of([related.memory_id]).get(related.memory_id, ())
     key = _key(related, is_there=is_there)

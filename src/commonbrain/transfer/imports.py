@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
-from commonbrain.ingestion.preview import PreviewedDrafts
+from commonbrain.ingestion.deduplication import PreviewedDrafts
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import REDACTED
