@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from commonbrain.retrieval.skills import Skills
     from commonbrain.services import Services
     from commonbrain.storage.interface import Backup, Progress
-    from commonbrain.transfer.export import ExportResult
+    from commonbrain.transfer.archive import ExportResult
     from commonbrain.transfer.imports import ImportReport
     from commonbrain.transfer.merge import ResumeOptions
 
@@ -706,7 +706,7 @@ class Brain:
             on_progress: called with the progress, 0..1.
 
         """
-        from commonbrain.transfer.export import Export  # noqa: PLC0415
+        from commonbrain.transfer.archive import Export  # noqa: PLC0415
 
         return Export(self.services, self.caller)(target, on_progress=on_progress)
 

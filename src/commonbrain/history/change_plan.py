@@ -12,7 +12,7 @@ from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult
-from commonbrain.invalidation.preview import AffectedDependents
+from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind

@@ -45,7 +45,7 @@ from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.service import DraftFields, draft_of
 from commonbrain.ingestion.sources import namesakes
 from commonbrain.ingestion.validation import scan_text
-from commonbrain.invalidation.preview import AffectedDependents, preview_affected
+from commonbrain.invalidation.dependents import AffectedDependents, preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
@@ -104,7 +104,7 @@ _UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 _LATER: Final = "Until the embedder is available, it is found by words only."
 
 
-def _forgetting(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+def _forget(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
     return ChangePlan(steps=amend_steps(memory, replace(memory, state=State.FORGOTTEN)))
 
 
@@ -122,7 +122,7 @@ _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
     Action.STATUS: metadata.set_status,
     Action.REVIEW: metadata.review,
     Action.ACK: metadata.acknowledge,
-    Action.FORGET: _forgetting,
+    Action.FORGET: _forget,
 }
 
 

@@ -12,7 +12,7 @@ from commonbrain.ingestion.embedding import awaits_embedding, vectors_for
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.ingestion.validation import scan_text
-from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
+from commonbrain.invalidation.dependents import AffectedDependents, summarize_affected
 from commonbrain.invalidation.propagation import propagate
 from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
 from commonbrain.model.limits import REASON_CHARS_MAX

@@ -66,7 +66,7 @@ from commonbrain.ingestion.sources import (
     resolve_sources,
 )
 from commonbrain.ingestion.validation import Rejection, derive_headline
-from commonbrain.invalidation.preview import summarize_affected
+from commonbrain.invalidation.dependents import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
 from commonbrain.model.errors import (
