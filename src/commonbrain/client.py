@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from commonbrain.retrieval.recall import Recall
     from commonbrain.retrieval.skills import Skills
     from commonbrain.services import Services
-    from commonbrain.transfer.export import Export
+    from commonbrain.transfer.archive import Export
     from commonbrain.transfer.imports import Import
     from commonbrain.transfer.merge import Merge
 
@@ -303,7 +303,7 @@ class Brain:
     @property
     def export(self) -> Export:
         """Write every memory of the tenant to a new file, private ones included; admins only."""
-        from commonbrain.transfer.export import Export  # noqa: PLC0415
+        from commonbrain.transfer.archive import Export  # noqa: PLC0415
 
         return Export(self.services, self.caller)
 

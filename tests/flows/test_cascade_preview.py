@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
-from commonbrain.invalidation.preview import UNSEEN, DependentFate
+from commonbrain.invalidation.dependents import UNSEEN, DependentFate
 from commonbrain.model.links import LinkType
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored

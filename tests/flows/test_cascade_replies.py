@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from commonbrain.client import Brain
-from commonbrain.invalidation.reviews import DEPENDENTS_MAX
+from commonbrain.invalidation.dependents import DEPENDENTS_MAX
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, PREVIEW_COUNT_MAX

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
+from commonbrain.consolidation.artifact_cleanup import withdraw_archives
 from commonbrain.history.selection import (
     SELECTABLE_STATES,
     BulkChangeResult,
@@ -36,7 +37,6 @@ from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.change_log import record_related_change
-from commonbrain.transfer.export import withdraw_archives
 
 _UNFINISHED: Final = (
     "The text is deleted from every table, but its bytes stay in the file until the file is "

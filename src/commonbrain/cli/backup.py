@@ -15,7 +15,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import pluralize
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import Backup, Holdings, Replacement, RestoreResult
-from commonbrain.transfer.export import ExportResult
+from commonbrain.transfer.archive import ExportResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

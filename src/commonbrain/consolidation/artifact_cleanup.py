@@ -1,21 +1,25 @@
-"""Purge artifacts: delete uploads and the files of retired models."""
+"""Purge artifacts: delete uploads, archives of exports and the files of retired models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from commonbrain.model.jobs import JobState
-from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
+from commonbrain.model.jobs import Job, JobState
+from commonbrain.model.limits import (
+    ARTIFACT_RETENTION_DAYS,
+    DISCARDS_AT_ONCE,
+    JOBS_PAGE_MAX,
+    MODELS_AT_ONCE,
+)
 from commonbrain.model.model_card import ModelCard, model_name
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import AccessEntry, JobFilter
-from commonbrain.storage.job_queue import DISCARD, JobContext, enqueue
-from commonbrain.transfer.export import read_upload
+from commonbrain.storage.job_queue import DISCARD, EXPORT, JobContext, enqueue, key_of
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -53,6 +57,55 @@ def retry_discards(tx: Transaction, services: Services) -> int:
         now = services.clock.now()
         enqueue(tx, services, caller=job.caller, kind=DISCARD, given=job.given, due_at=now)
     return len(dead)
+
+
+PENDING_ARCHIVE: Final = "keeping"
+"""Key of the upload that an export is about to store, parts of which may exist."""
+
+
+def withdraw_archives(tx: Transaction, *, now: datetime) -> list[Upload]:
+    """Withdraw all archives of export jobs, which contain erased text; running jobs start again.
+
+    They can no longer be fetched. Their parts are deleted after this transaction is committed, or
+    by a job that is due now if the process dies before.
+    """
+    parcels: list[Upload] = []
+    before: int | None = None
+    while page := tx.jobs.listed(JobFilter(kind=EXPORT), before=before, limit=JOBS_PAGE_MAX):
+        before = page[-1].id
+        for job in page:
+            upload = archive_of(job)
+            if upload is not None and expedite_discard(tx, upload, now=now):
+                parcels.append(upload)
+            if upload is not None or job.state is JobState.RUNNING:
+                is_running = job.state is JobState.RUNNING
+                tx.jobs.move(job, replace(job.given_back(now) if is_running else job, reached={}))
+    return parcels
+
+
+def archive_of(export: Job) -> Upload | None:
+    """Return the archive of an export, or what it has begun to store."""
+    stored = export.reached.get("parcel", export.reached.get(PENDING_ARCHIVE))
+    return None if stored is None else read_upload(stored)
+
+
+def expedite_discard(tx: Transaction, upload: Upload, *, now: datetime) -> bool:
+    """Delete an upload now rather than later; return whether it still existed."""
+    key = key_of(DISCARD, {"parcel": asdict(upload)})
+    waiting = tx.jobs.keyed(key)
+    if waiting is None:
+        given_up = JobFilter(state=JobState.DEAD, key=key)
+        return bool(tx.jobs.listed(given_up, before=None, limit=1))
+    if waiting.state is JobState.QUEUED:
+        tx.jobs.move(waiting, replace(waiting, due_at=now))
+    return True
+
+
+def read_upload(job_value: object) -> Upload:
+    """Parse an upload from the row of a job."""
+    given: dict[str, Any] = {**cast("Mapping[str, Any]", job_value)}
+    given["parts"] = tuple(given["parts"])
+    return Upload(**given)
 
 
 ACTION: Final = "artifact_dropped"

@@ -164,7 +164,7 @@ def to_reflection_inputs(sources: Sequence[Memory]) -> list[SourceText]:
         SourceText(
             text=one.text,
             speaker=_speaker(one),
-            weight=_weight(one),
+            weight=min(one.salience + _RECURRENCE * _recurrences(one), 1.0),
             at=one.occurred_at,
             author=_name(one.agent),
         )
@@ -177,10 +177,9 @@ _RECURRENCES_MAX: Final = 3
 """What each recurrence of an event adds to its salience, and how many count."""
 
 
-def _weight(memory: Memory) -> float:
+def _recurrences(memory: Memory) -> int:
     detail = memory.detail
-    recurrences = detail.recurrences if isinstance(detail, EventDetail) else 0
-    return min(memory.salience + _RECURRENCE * min(recurrences, _RECURRENCES_MAX), 1.0)
+    return min(detail.recurrences, _RECURRENCES_MAX) if isinstance(detail, EventDetail) else 0
 
 
 def drafts(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Drafts:

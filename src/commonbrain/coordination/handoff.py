@@ -14,7 +14,7 @@ from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
-from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.service import store_draft
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import (
@@ -135,12 +135,9 @@ class PendingHandoff:
                 return supersede_with(
                     unit, self.ready, old_id=id_, reason=_LATER, inherit_options=InheritOptions()
                 )
-        writer = Remember(unit.services, unit.caller)
         # A handoff repeats what was done, so similar memories are not searched.
-        options = WriteOptions(checks_similarity=False)
-        outcome = writer.store_draft(
-            unit.tx, self.ready, query_scope=unit.query_scope(Filter()), options=options
-        )
+        exact = replace(unit, options=WriteOptions(checks_similarity=False))
+        outcome = store_draft(exact, self.ready)
         unit.embed_later(self.ready, outcome)
         return outcome
 

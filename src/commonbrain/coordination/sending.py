@@ -13,7 +13,7 @@ from commonbrain.ingestion.commit import open_thread
 from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus
-from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.service import store_draft
 from commonbrain.ingestion.sources import put_link
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
@@ -30,7 +30,6 @@ from commonbrain.model.limits import NAME_CHARS_MAX, RECIPIENTS_MAX, SUBJECT_CHA
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, Sharing, ThreadRef, ThreadStatus
 from commonbrain.model.messages import Reader, Receipt
-from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.model.timestamps import instant
@@ -40,8 +39,6 @@ from commonbrain.text.normalisation import normalise_line
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
-
-_ANY_TRUST: Final = Filter(trust_min=0.0)
 
 
 class MessageOptions(TypedDict, total=False):
@@ -191,10 +188,7 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
     within = _begin(unit, ready) if thread is None else thread
     threaded = replace(detail, thread_id=within)
     ready = replace(ready, admitted=replace(ready.admitted, detail=threaded))
-    writer = Remember(unit.services, unit.caller)
-    outcome = writer.store_draft(
-        unit.tx, ready, query_scope=unit.query_scope(_ANY_TRUST), options=WriteOptions()
-    )
+    outcome = store_draft(unit, ready)
     id_ = outcome.id or ""
     if not threaded.recipients:
         everybody = Receipt(
@@ -242,14 +236,7 @@ def _begin(unit: UnitOfWork, ready: PreparedDraft) -> int:
     subject = detail.subject if isinstance(detail, MessageDetail) else None
     drawn = ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
     begun = ThreadRef(key=ids.show(ids.THREAD, drawn), subject=subject or ready.admitted.headline)
-    return open_thread(
-        unit.tx,
-        begun,
-        project=ready.project,
-        agent=unit.caller.agent,
-        now=unit.now,
-        random_source=unit.services.random_source,
-    )
+    return open_thread(unit, begun, project=ready.project, agent=unit.caller.agent)
 
 
 def _name(given: str) -> str:
@@ -332,17 +319,12 @@ def send_with_task(
     draft = replace(task.draft, source_message_id=message_id)
     # Inline tags were processed with the message.
     sourced = replace(task, draft=draft, derived=())
-    writer = Remember(unit.services, unit.caller)
-    query_scope = unit.query_scope(Filter(trust_min=0.0))
-    outcome = writer.store_draft(
-        unit.tx, sourced, query_scope=query_scope, options=WriteOptions(checks_similarity=False)
-    )
+    exact = replace(unit, options=WriteOptions(checks_similarity=False))
+    outcome = store_draft(exact, sourced)
     unit.embed_later(sourced, outcome)
     task_id = ids.parse(ids.MEMORY, outcome.id or "")
     if outcome.status is ItemStatus.STORED:
-        put_link(
-            unit.tx, unit.fetch(message_id), to=task_id, type_=LinkType.ABOUT, caller=unit.caller
-        )
+        put_link(unit, unit.fetch(message_id), to=task_id, type_=LinkType.ABOUT)
     return replace(sent, task=outcome.id, warnings=(*sent.warnings, *outcome.warnings))
 
 

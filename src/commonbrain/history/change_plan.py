@@ -12,7 +12,7 @@ from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult
-from commonbrain.invalidation.preview import AffectedDependents
+from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
@@ -167,7 +167,7 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
                 change_context=unit.change_context(action or proposal.op, proposal.reason),
             )
         case PutLink():
-            _put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
+            put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
         case PutAck():
             _put_ack(unit, step)
         case AddAnnotation(memory=memory, text=text):
@@ -176,7 +176,8 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
             _resolve_reviews(unit, step, proposal=proposal)
 
 
-def _put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
+def put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
+    """Store or remove a link, and record it for its memory."""
     known, link = step.known, step.link
     if link is not None:
         unit.tx.links.replace(link)
@@ -313,11 +314,11 @@ def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
     if not isinstance(prepared, PreparedDraft):
         raise prepared.error()
     held = replace(
-        build_memory(prepared, unit.caller, now=unit.now, revision_number=0),
+        build_memory(prepared, unit.caller, now=unit.now),
         state=State.QUARANTINED,
         payload=proposal.payload(),
     )
-    return commit(unit.tx, held, prepared=prepared, caller=unit.caller, services=unit.services)
+    return commit(unit, held, prepared=prepared)
 
 
 def pending(unit: UnitOfWork, proposal: Proposal) -> Memory | None:

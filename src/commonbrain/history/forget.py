@@ -24,7 +24,7 @@ from commonbrain.history.selection import (
 )
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
-from commonbrain.invalidation.preview import preview_affected
+from commonbrain.invalidation.dependents import preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where

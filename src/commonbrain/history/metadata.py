@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from commonbrain.history.change_plan import (
     AddAnnotation,
@@ -42,6 +43,9 @@ from commonbrain.security.authority import Proposal, intrinsic_trust, is_authori
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease
 from commonbrain.text.normalisation import normalise, normalise_line
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _ANNOTATABLE_STATES = frozenset({State.ACTIVE, State.ARCHIVED, State.SUPERSEDED, State.QUARANTINED})
 """States of memories whose text is shown."""
@@ -85,7 +89,7 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
         created_at=unit.now,
         observed_at=unit.now,
     )
-    known = find_link(unit, memory.id, to_id=other.id, type_=type_)
+    known = find_link(unit.tx, memory.id, to_id=other.id, type_=type_)
     now = strengthened(known, made) if known else made
     return ChangePlan(steps=(PutLink(memory=memory, known=known, link=now),))
 
@@ -115,14 +119,14 @@ def unlink(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePla
     """Remove a link."""
     other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["to"]))
     type_ = parse_choice(LinkType, proposal.arguments["type"])
-    known = find_link(unit, memory.id, to_id=other.id, type_=type_)
+    known = find_link(unit.tx, memory.id, to_id=other.id, type_=type_)
     return ChangePlan(steps=(PutLink(memory=memory, known=known, link=None),) if known else ())
 
 
-def find_link(unit: UnitOfWork, from_id: int, *, to_id: int, type_: LinkType) -> Link | None:
+def find_link(tx: Transaction, from_id: int, *, to_id: int, type_: LinkType) -> Link | None:
     """Return the link of a type from one memory to another."""
-    there = unit.tx.links.touching([from_id], types=[type_])
-    return next((one for one in there if (one.from_id, one.to_id) == (from_id, to_id)), None)
+    links = tx.links.touching([from_id], types=[type_])
+    return next((link for link in links if (link.from_id, link.to_id) == (from_id, to_id)), None)
 
 
 def checked_annotation(text: str, *, services: Services, caller: Caller) -> str:

@@ -10,7 +10,7 @@ from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.invalidation.reviews import (
+from commonbrain.invalidation.dependents import (
     ReviewCause,
     open_reviews,
     review_causes,

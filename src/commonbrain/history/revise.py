@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.history import metadata, restore
+from commonbrain.history import conflicts, metadata
 from commonbrain.history.change_plan import (
     ChangePlan,
     ChangePlanner,
@@ -30,6 +30,7 @@ from commonbrain.history.supersede import (
     inheritance_of,
     supersede_with,
 )
+from commonbrain.history.undo import restore
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
@@ -43,7 +44,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.service import DraftFields, draft_of
 from commonbrain.ingestion.sources import namesakes
-from commonbrain.invalidation.preview import AffectedDependents, preview_affected
+from commonbrain.invalidation.dependents import AffectedDependents, preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
@@ -102,14 +103,14 @@ _UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 _LATER: Final = "Until the embedder is available, it is found by words only."
 
 
-def _forgetting(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+def _forget(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
     return ChangePlan(steps=amend_steps(memory, replace(memory, state=State.FORGOTTEN)))
 
 
 _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
-    Action.RESTORE: restore.restore,
-    Action.KEEP_BOTH: restore.keep_both,
-    Action.RESOLVE: restore.resolve,
+    Action.RESTORE: restore,
+    Action.KEEP_BOTH: conflicts.keep_both,
+    Action.RESOLVE: conflicts.resolve,
     Action.ANNOTATE: metadata.annotate,
     Action.LINK: metadata.link,
     Action.UNLINK: metadata.unlink,
@@ -120,7 +121,7 @@ _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
     Action.STATUS: metadata.set_status,
     Action.REVIEW: metadata.review,
     Action.ACK: metadata.acknowledge,
-    Action.FORGET: _forgetting,
+    Action.FORGET: _forget,
 }
 
 
@@ -246,9 +247,7 @@ def _apply_plan(
 def _check_name(unit: UnitOfWork, memory: Memory) -> None:
     """Check that no other skill has taken the name of one that becomes active again."""
     skill = skill_of(memory) if memory.state in CURRENT_STATES else None
-    taken = (
-        namesakes(unit.tx, unit.caller, name=skill.name, exclude_ids=[memory.id]) if skill else []
-    )
+    taken = namesakes(unit, name=skill.name, exclude_ids=[memory.id]) if skill else []
     if skill and taken:
         raise RejectedError(
             f"Another skill is now named {skill.name}: {show(taken[0])}.",

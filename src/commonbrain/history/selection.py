@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, TypedDict
 
 from commonbrain.history.unit_of_work import UnitOfWork
-from commonbrain.invalidation.preview import AffectedDependents
+from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import Kind

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-from commonbrain.history.change_plan import how_resolved, pending, show
-from commonbrain.history.restore import (
-    check_is_head,
-    check_stays_visible,
-    copy_links,
-    inherit_supports,
-)
+from commonbrain.causality.traversal import CAUSAL
+from commonbrain.history.change_plan import PutLink, how_resolved, pending, put_link, show
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import build_memory
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.service import store_draft
 from commonbrain.ingestion.sources import resolve_sources
+from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import KINDS, Detail, FactDetail, Kind, RuleDetail, kind_and_label
-from commonbrain.model.memory import FINDABLE_STATES, Draft, Memory, State
+from commonbrain.model.kinds import KINDS, FactDetail, Kind, RuleDetail, kind_and_label
+from commonbrain.model.links import INHERITED, Link, LinkType, is_inherited
+from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory, State
 from commonbrain.model.messages import deliveries
-from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
+from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action, superseded
 from commonbrain.model.scope import EVERYBODY, Scope, Trust, check_may_write, is_visible
+from commonbrain.model.support import Support
+from commonbrain.retrieval.get import head_of
 from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized, proposal_of
 from commonbrain.storage.change_log import check_lease, record_feedback
 
@@ -50,8 +49,15 @@ def inheritance_of(
     named = kind_and_label(draft.kind) if draft.kind else None
     # The fields of an atom are in its text, which the new text replaces.
     stays = KINDS[old.kind].inherits_detail and (named is None or named[0] is old.kind)
-    detail = old.detail if inherit_options.skill else _without_trigger(old.detail)
-    draft = inherit_supports(unit, draft, old=old) if inherit_options.supports else draft
+    detail = old.detail
+    if isinstance(detail, RuleDetail) and not inherit_options.skill:
+        detail = replace(detail, skill=None)
+    has_ttl = isinstance(old.detail, FactDetail) and old.detail.ttl_s is not None
+    is_over = old.expires_at is not None and old.expires_at <= unit.now
+    keeps_expiry = draft.detail is None and not has_ttl and not is_over
+    # Those who read a private memory read its revision.
+    readers = (old.agent, *old.audience) if old.scope is Scope.PRIVATE else ()
+    draft = _inherit_supports(unit, draft, old=old) if inherit_options.supports else draft
     return replace(
         draft,
         kind=draft.kind or old.kind,
@@ -63,9 +69,9 @@ def inheritance_of(
         source_ref=draft.source_ref or old.source_ref,
         attachment=old.attachment if draft.attachment is None else draft.attachment,
         section=old.section,
-        expires_at=draft.expires_at or (_expiry(old, unit) if draft.detail is None else None),
+        expires_at=draft.expires_at or (old.expires_at if keeps_expiry else None),
         detail=draft.detail or (detail if stays else None),
-        audience=_others(old, unit),
+        audience=tuple(name for name in readers if name != unit.caller.agent),
         source_message_id=draft.source_message_id or _shared_source(old, unit),
     )
 
@@ -92,7 +98,7 @@ def supersede_with(
     check_is_head(unit, old)
     _check_rests_elsewhere(prepared.draft, old)
     # Its sources may narrow its scope and lower its trust, so the result is checked.
-    prepared = resolve_sources(unit.tx, prepared, query_scope=unit.query_scope(Filter()))
+    prepared = resolve_sources(unit, prepared)
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)
@@ -108,10 +114,7 @@ def supersede_with(
         revision_number=old.superseded_count + 1,
         proposal=proposal.payload() if is_proposed else None,
     )
-    writer = Remember(unit.services, unit.caller)
-    outcome = writer.store_draft(
-        unit.tx, prepared, query_scope=unit.query_scope(Filter()), options=options
-    )
+    outcome = store_draft(replace(unit, options=options), prepared)
     unit.embed_later(prepared, outcome)
     if outcome.id is None or not outcome.status.is_new:
         return outcome
@@ -189,14 +192,14 @@ def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -
             replace(new, pinned=True),
             change_context=unit.change_context(Action.PIN, proposal.reason),
         )
-    copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
+    _copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
 
 
 def _is_entitled(
     unit: UnitOfWork, prepared: PreparedDraft, *, old: Memory, inherit_options: InheritOptions
 ) -> bool:
     """Return whether caller and text are trusted enough for the change to take effect at once."""
-    made = build_memory(prepared, unit.caller, now=unit.now, revision_number=0)
+    made = build_memory(prepared, unit.caller, now=unit.now)
     is_trusted = prepared.trust.weight >= old.trust.weight and is_authorized(unit.caller, old)
     inherits = inherit_options.pin and old.pinned
     requires_trust = inherits and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
@@ -215,23 +218,6 @@ def _proposed(outcome: ItemResult, new: Memory) -> ItemResult:
     )
 
 
-def _expiry(old: Memory, unit: UnitOfWork) -> datetime | None:
-    has_ttl = isinstance(old.detail, FactDetail) and old.detail.ttl_s is not None
-    is_ahead = old.expires_at is not None and old.expires_at > unit.now
-    return old.expires_at if is_ahead and not has_ttl else None
-
-
-def _without_trigger(detail: Detail) -> Detail:
-    return replace(detail, skill=None) if isinstance(detail, RuleDetail) else detail
-
-
-def _others(old: Memory, unit: UnitOfWork) -> tuple[str, ...]:
-    """Keep the readers of a private memory: those of the old one see the new one."""
-    if old.scope is not Scope.PRIVATE:
-        return ()
-    return tuple(name for name in (old.agent, *old.audience) if name != unit.caller.agent)
-
-
 def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
     """Keep the source message of a shared memory while it exists."""
     source = old.source_message_id if old.audience else None
@@ -239,3 +225,116 @@ def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
     if message is None or message.state not in FINDABLE_STATES:
         return None
     return source if is_visible(unit.caller, message) else None
+
+
+def check_is_head(unit: UnitOfWork, memory: Memory) -> None:
+    """Check that a memory is the newest of its chain; otherwise name the newest.
+
+    Raises:
+        RejectedError: `already_superseded` or `not_current`.
+
+    """
+    if memory.state in CURRENT_STATES:
+        return
+    if memory.state is not State.SUPERSEDED:
+        raise RejectedError(
+            f"{show(memory)} is {memory.state}: there is nothing to revise.",
+            code="not_current",
+            hint="Remember the new text instead.",
+        )
+    head = head_of(unit.tx, memory)
+    raise RejectedError(
+        f"{show(memory)} is already superseded.",
+        code="already_superseded",
+        hint=f"Revise the current one: {show(head)}.",
+    )
+
+
+def check_stays_visible(old: Memory, scope: Scope) -> None:
+    """Check that everyone who saw the old memory may see the new one, which its banner names.
+
+    Raises:
+        RejectedError: `scope_denied`.
+
+    """
+    if scope is Scope.PRIVATE and old.scope is not Scope.PRIVATE:
+        raise RejectedError(
+            f"This memory has scope {old.scope}; a private one cannot replace it.",
+            code="scope_denied",
+            hint=f"Supersede it with scope {old.scope}, or remember your own version.",
+        )
+
+
+def _inherit_supports(unit: UnitOfWork, draft: Draft, *, old: Memory) -> Draft:
+    """Add the valid, visible supports of the old text to its revision.
+
+    Invalid supports are dropped: superseding a memory that needs review corrects it.
+    """
+    supports = _supports(unit, old)
+    memories = unit.tx.memories.get([one.to_id for one in supports])
+    seen = {
+        id_
+        for id_, memory in memories.items()
+        if memory.state in FINDABLE_STATES and is_visible(unit.caller, memory)
+    }
+    return replace(
+        draft,
+        derived_from=_ends(supports, LinkType.DERIVED_FROM, among=seen),
+        depends_on=_ends(supports, LinkType.DEPENDS_ON, among=seen),
+    )
+
+
+def _copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) -> None:
+    """Copy causes, effects and missing supports of the old memory to its successor.
+
+    Each copy has its own record, so that undo and restore recover the earlier state.
+    """
+    links_to_copy = unit.tx.links.touching([old.id], types=CAUSAL)
+    if supports:
+        resting = {(one.from_id, one.to_id, one.type) for one in _supports(unit, old)}
+        leaving = unit.tx.links.touching([old.id], types=sorted({type_ for *_, type_ in resting}))
+        links_to_copy += [one for one in leaving if (one.from_id, one.to_id, one.type) in resting]
+    there = {(one.from_id, one.to_id, one.type) for one in unit.tx.links.touching([new.id])}
+    for link in links_to_copy:
+        ends = [new.id if end == old.id else end for end in (link.from_id, link.to_id)]
+        if (*ends, link.type) not in there and ends[0] != ends[1]:
+            step = PutLink(memory=new, known=None, link=_moved(unit, link, ends=ends, by=new))
+            put_link(unit, step, change_context=unit.change_context(Action.LINK, None))
+
+
+def inherited_links(unit: UnitOfWork, memory: Memory) -> list[Link]:
+    """List the causes and effects that a memory inherited from its predecessor."""
+    links = unit.tx.links.touching([memory.id], types=CAUSAL)
+    return [one for one in links if is_inherited(one)]
+
+
+def _supports(unit: UnitOfWork, old: Memory) -> Sequence[Support]:
+    """Return the supports of a memory that never needed review and are not the cause of one."""
+    reviews = unit.tx.reviews
+    invalidated = {one.cause_id for one in reviews.of([old.id]).get(old.id, ())}
+    supports = remaining_supports(unit.tx, old.id, now=unit.now)
+    unstable = {
+        id_
+        for id_, those in reviews.of([one.to_id for one in supports]).items()
+        if any(one.is_open and one.cause_id in invalidated for one in those)
+    }
+    return [one for one in supports if one.to_id not in invalidated | unstable]
+
+
+def _ends(supports: Sequence[Support], type_: LinkType, *, among: set[int]) -> tuple[int, ...]:
+    return tuple(one.to_id for one in supports if one.type is type_ and one.to_id in among)
+
+
+def _moved(unit: UnitOfWork, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
+    """Return the link for the successor, with at most the successor's trust."""
+    basis = link.basis if is_inherited(link) else f"{INHERITED}{link.basis or link.type}"
+    from_id, to_id = ends
+    return replace(
+        link,
+        from_id=from_id,
+        to_id=to_id,
+        basis=basis,
+        agent=unit.caller.agent,
+        trust=min(link.trust, by.trust, key=lambda trust: trust.weight),
+        created_at=unit.now,
+    )

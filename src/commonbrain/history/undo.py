@@ -1,22 +1,27 @@
-"""Undo: revert everything that an agent, a session or a period changed, as one change."""
+"""Undo: take back changes by their before-images, of one memory or of an agent and a time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 
+from commonbrain.history.change_plan import ChangePlan, PutLink, Step, UpdateMemory, show
+from commonbrain.history.metadata import find_link, resolve_reviews_steps
 from commonbrain.history.selection import (
     BulkChangeResult,
+    Dependents,
     Phase,
+    Selection,
     confirmation_hint,
     denial_reason,
-    kinds_of,
+    make_preview,
     memory_ref,
     shown,
 )
+from commonbrain.history.supersede import inherited_links
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
@@ -30,13 +35,21 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_names
 from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
 from commonbrain.model.links import Link, LinkType, link_of
-from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, is_erased
-from commonbrain.model.revision import Action, Revision, own_state
+from commonbrain.model.memory import (
+    AWAITING_STATES,
+    CURRENT_STATES,
+    FINDABLE_STATES,
+    Memory,
+    State,
+    is_erased,
+)
+from commonbrain.model.revision import Action, Revision, own_state, restored
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision, ack_of
 from commonbrain.model.timestamps import show_instant
-from commonbrain.security.authority import check_may_bind_all
+from commonbrain.retrieval.get import head_of
+from commonbrain.security.authority import Proposal, check_may_bind_all
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     annotation_image,
@@ -44,35 +57,131 @@ from commonbrain.storage.change_log import (
     record_related_change,
     settled_of,
 )
+from commonbrain.storage.interface import Annotation
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-RELATED_IMAGES: Final = frozenset({"link", "annotation", "ack", "review"})
+_RELATED_IMAGES: Final = frozenset({"link", "annotation", "ack", "review"})
 """Keys of images that are not fields of a memory."""
 _SYSTEM_ACTIONS: Final = frozenset({Action.UNDO, Action.CASCADE})
 """Undone undos and effects of propagation do not count as someone's work."""
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
-_Ends = tuple[int, int, LinkType]
-_Whose = tuple[int, str, str]
+def _image_before(change: Revision, changes: Sequence[Revision]) -> dict[str, Any]:
+    """Return the fields before a change, as if propagation had not archived the memory.
+
+    `changes` are all of the memory, oldest first.
+    """
+    image = dict(change.before)
+    if image.get("state") == State.ARCHIVED:
+        earlier = [other for other in changes if other.id < change.id]
+        image["state"] = own_state(State.ARCHIVED, earlier)
+    return image
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StateBeforeUndo:
-    """Annotations and links as they are once later changes are reverted."""
+def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+    """Restore a memory that was superseded, forgotten or archived, or has expired."""
+    if is_erased(memory):
+        raise RejectedError(
+            f"{show(memory)} was erased; its text no longer exists.",
+            code="erased",
+            hint="Remember it again if you need it.",
+        )
+    match memory.state:
+        case State.SUPERSEDED:
+            return _restore_superseded(unit, memory)
+        case State.FORGOTTEN:
+            back = as_before(unit, memory)
+            hint = f"It is {back.state} again, as it was before it was forgotten."
+            return ChangePlan(
+                steps=(UpdateMemory(before=memory, after=back),),
+                hint=None if back.state in CURRENT_STATES else hint,
+            )
+        case state if state in AWAITING_STATES:
+            raise RejectedError(
+                f"{show(memory)} is {state}: it was never active.",
+                code="not_current",
+                hint=f"Decide on it: revise approve or reject {show(memory)}.",
+            )
+        case _:
+            back = restored(memory, at=unit.now)
+            if back is None:
+                return ChangePlan()
+            reviews = unit.tx.reviews.of([memory.id]).get(memory.id, ())
+            # Propagation archived it; the restore says that it is valid.
+            is_unsupported = any(review.is_of_itself for review in reviews)
+            confirmed = resolve_reviews_steps(unit, memory) if is_unsupported else ()
+            return ChangePlan(steps=(UpdateMemory(before=memory, after=back), *confirmed))
 
-    links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
-    acks: dict[_Whose, TaskDecision | None] = field(
-        default_factory=dict[_Whose, "TaskDecision | None"]
+
+def _restore_superseded(unit: UnitOfWork, memory: Memory) -> ChangePlan:
+    """Plan to make the old memory current again, and to forget its successor."""
+    successor = successor_of(unit, memory)
+    retired = replace(successor, state=State.FORGOTTEN, superseded_count=0)
+    steps: tuple[Step, ...] = (
+        UpdateMemory(before=successor, after=retired),
+        UpdateMemory(before=memory, after=as_before(unit, memory)),
+        *(
+            PutLink(memory=successor, known=link, link=None)
+            for link in inherited_links(unit, successor)
+        ),
+    )
+    return ChangePlan(steps=steps, hint=f"{show(successor)}, which had replaced it, is forgotten.")
+
+
+def successor_of(unit: UnitOfWork, memory: Memory) -> Memory:
+    """Return the successor of a memory, if that has no successor itself.
+
+    Raises:
+        RejectedError: `mid_chain`, naming the newest memory.
+
+    """
+    by = memory.superseded_by
+    successor = unit.tx.memories.get([by])[by] if by is not None else memory
+    if successor.state is not State.SUPERSEDED:
+        return successor
+    head = head_of(unit.tx, memory)
+    raise RejectedError(
+        f"{show(memory)} is in the middle of its chain.",
+        code="mid_chain",
+        hint=f"Revise the current one: {show(head)}.",
     )
 
 
+def as_before(unit: UnitOfWork, memory: Memory) -> Memory:
+    """Return a superseded or forgotten memory as before that.
+
+    An expiry that has passed would hide it at once, and is dropped.
+    """
+    changes = unit.tx.changes.of([memory.id])
+    ended = [
+        change
+        for change in changes
+        if change.after.get("state") is memory.state
+        and change.before.get("state") not in {None, State.FORGOTTEN}
+    ]
+    image: dict[str, Any] = {"state": State.ACTIVE, "superseded_by": None, "superseded_at": None}
+    if ended:
+        image = _image_before(ended[-1], changes)
+    # What it had replaced is current again, and stays so.
+    image["superseded_count"] = memory.superseded_count
+    back = _believed_again(unit, memory, after=replace(memory, **image))
+    is_over = back.state in CURRENT_STATES and back.is_over(unit.now)
+    return replace(back, expires_at=None) if is_over else back
+
+
+def _believed_again(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
+    """Set since when the memory is believed again."""
+    is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
+    return replace(after, believed_since=unit.now) if is_back else after
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reversal:
+class _Reversal:
     """The reversal of one memory; `skip_reason` explains what cannot be reverted."""
 
     before: Memory
@@ -83,7 +192,7 @@ class Reversal:
     candidates: tuple[Revision, ...] = ()
     """Changes of links, annotations and acknowledgements.
 
-    `with_links` decides which are reverted.
+    `_with_related` decides which are reverted.
     """
     others: tuple[Revision, ...] = ()
     """Changes that stay, oldest first."""
@@ -93,82 +202,84 @@ class Reversal:
         """Whether there is anything to do."""
         return self.after != self.before or bool(self.related)
 
-    @property
-    def peers(self) -> set[int]:
-        """Memories that leave its chain or join it again."""
-        both = {self.before.superseded_by, self.after.superseded_by}
-        return {one for one in both if one is not None} if len(both) > 1 else set()
+    def described(self) -> str:
+        """Describe what is reverted."""
+        was, is_ = self.before.state, self.after.state
+        state = f"{was} -> {is_}" if was is not is_ else ""
+        fields = state or ("changed back" if self.after != self.before else "")
+        related = f"{len(self.related)} related" if self.related else ""
+        return ", ".join(part for part in (fields, related) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltOn:
+class _Dependent:
     """A dependent of a memory: its author, and how the caller may see it."""
 
     agent: str
     note: str
 
 
-def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, list[BuiltOn]]:
+def _find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, list[_Dependent]]:
     """List the dependents of these memories by id."""
-    links = unit.tx.links.touching([one.id for one in memories], types=_BUILT_ON)
+    links = unit.tx.links.touching([memory.id for memory in memories], types=_BUILT_ON)
     above = unit.tx.memories.get(list(dict.fromkeys(link.from_id for link in links)))
-    resting: defaultdict[int, list[BuiltOn]] = defaultdict(list)
+    dependents: defaultdict[int, list[_Dependent]] = defaultdict(list)
     for link in links:
         is_seen = link.from_id in above and is_visible(unit.caller, above[link.from_id])
         note = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
         # The caller must not learn whose private memory depends on it.
-        one = BuiltOn(
+        dependent = _Dependent(
             agent=link.agent, note=note if is_seen else "Another memory depends on it now."
         )
-        resting[link.to_id].append(one)
-    return resting
+        dependents[link.to_id].append(dependent)
+    return dependents
 
 
-def plan_reversal(
-    unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Revision], resting: Sequence[BuiltOn]
-) -> Reversal:
+def _plan_reversal(
+    unit: UnitOfWork,
+    memory: Memory,
+    *,
+    to_undo: Sequence[Revision],
+    dependents: Sequence[_Dependent],
+) -> _Reversal:
     """Plan to revert changes of a memory, newest first, unless something depends on them."""
-    nothing = Reversal(before=memory, after=memory)
-    why = denial_reason(unit.caller, memory)
-    if is_erased(memory):
-        why = "It was erased."
+    nothing = _Reversal(before=memory, after=memory)
+    why = "It was erased." if is_erased(memory) else denial_reason(unit.caller, memory)
     if why is not None:
         return replace(nothing, skip_reason=why)
-    chosen = {one.id for one in to_undo}
+    chosen = {change.id for change in to_undo}
     changes = unit.tx.changes.of([memory.id])
-    others = [one for one in changes if one.id not in chosen and one.action is not Action.CASCADE]
-    newest_first = sorted(to_undo, key=lambda one: one.id, reverse=True)
-    own = [one for one in newest_first if not _is_related(one)]
-    candidates = [one for one in newest_first if _is_related(one)]
-    own = [_as_own(one, changes) for one in own]
-    held = replace(memory, state=own_state(memory.state, changes))
-    after, skip_reason = _reverse_fields(held, own, others=others, resting=resting)
-    if after.state is held.state:
+    others = [
+        change
+        for change in changes
+        if change.id not in chosen and change.action is not Action.CASCADE
+    ]
+    newest_first = sorted(to_undo, key=lambda change: change.id, reverse=True)
+    of_fields = [
+        replace(change, before=_image_before(change, changes))
+        for change in newest_first
+        if not _is_related(change)
+    ]
+    supported = replace(memory, state=own_state(memory.state, changes))
+    after, skip_reason = _reverse_fields(supported, of_fields, others=others, dependents=dependents)
+    if after.state is supported.state:
         after = replace(after, state=memory.state)
-    after = _held(unit, memory, after=after)
+    after = _believed_again(unit, memory, after=after)
     try:
         check_may_bind_all(unit.caller, memory, after=after)
     except RejectedError as refusal:
         return replace(nothing, skip_reason=refusal.message)
-    return Reversal(
+    return _Reversal(
         before=memory,
         after=after,
         skip_reason=skip_reason,
-        candidates=tuple(candidates),
+        candidates=tuple(filter(_is_related, newest_first)),
         others=tuple(others),
     )
 
 
-def _as_own(change: Revision, changes: Sequence[Revision]) -> Revision:
-    """Return a change as if propagation had not archived the memory before it."""
-    if change.before.get("state") != State.ARCHIVED:
-        return change
-    state = own_state(State.ARCHIVED, [one for one in changes if one.id < change.id])
-    return replace(change, before={**change.before, "state": state})
-
-
 def _is_related(change: Revision) -> bool:
-    return bool(RELATED_IMAGES & {*change.before, *change.after})
+    return bool(_RELATED_IMAGES & {*change.before, *change.after})
 
 
 def _reverse_fields(
@@ -176,16 +287,16 @@ def _reverse_fields(
     changes: Sequence[Revision],
     *,
     others: Sequence[Revision],
-    resting: Sequence[BuiltOn],
+    dependents: Sequence[_Dependent],
 ) -> tuple[Memory, str | None]:
     """Revert the fields of the memory itself."""
     after, skip_reason = memory, None
     for change in changes:
         if change.action is Action.CREATE:
-            after, skip_reason = _undo_create(after, change, others=others, resting=resting) or (
-                after,
-                skip_reason,
-            )
+            # A memory that is gone already is not new.
+            if after.state is not State.FORGOTTEN:
+                skip_reason = _why_kept(change, others=others, dependents=dependents)
+                after = after if skip_reason else replace(after, state=State.FORGOTTEN)
         elif _agrees(after, change.after):
             after = replace(after, **cast("dict[str, Any]", dict(change.before)))
         elif not _agrees(after, change.before):
@@ -193,51 +304,19 @@ def _reverse_fields(
     return after, skip_reason
 
 
-def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal]:
-    """Choose the links, annotations and acknowledgements to revert, newest first over all.
-
-    A link can be changed through both of its ends: superseding a memory carries its links over to
-    the successor, and a call on another memory may strengthen them afterwards.
-    """
-    taken: defaultdict[int, list[Revision]] = defaultdict(list)
-    skipped: dict[int, str] = {}
-    seen = _StateBeforeUndo()
-    both = ((change, one) for one in reversals for change in one.candidates)
-    for change, one in sorted(both, key=lambda pair: pair[0].id, reverse=True):
-        still_applies = _still_applies(unit, change, seen=seen)
-        if still_applies:
-            taken[one.before.id].append(change)
-        elif still_applies is False:
-            skipped[one.before.id] = _who_changed(change, one.others)
-    return [
-        replace(
-            one,
-            related=tuple(taken[one.before.id]),
-            skip_reason=one.skip_reason or skipped.get(one.before.id),
-        )
-        for one in reversals
+def _why_kept(
+    created: Revision, *, others: Sequence[Revision], dependents: Sequence[_Dependent]
+) -> str | None:
+    """Return why a new memory is not forgotten: others have built on it."""
+    later = [
+        change
+        for change in others
+        if change.id > created.id and change.action not in _SYSTEM_ACTIONS
     ]
-
-
-def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
-    """Set since when the memory is believed again."""
-    is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
-    return replace(after, believed_since=unit.now) if is_back else after
-
-
-def _undo_create(
-    memory: Memory, born: Revision, *, others: Sequence[Revision], resting: Sequence[BuiltOn]
-) -> tuple[Memory, str | None] | None:
-    """Forget a new memory unless others depend on it; None if it is gone already."""
-    if memory.state is State.FORGOTTEN:
-        return None
-    later = [one for one in others if one.id > born.id and one.action not in _SYSTEM_ACTIONS]
     if later:
-        return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
-    for one in resting:
-        if one.agent != born.agent:
-            return memory, one.note
-    return replace(memory, state=State.FORGOTTEN), None
+        return f"{later[-1].agent} has built on it since ({later[-1].action})."
+    notes = (dependent.note for dependent in dependents if dependent.agent != created.agent)
+    return next(notes, None)
 
 
 def _agrees(memory: Memory, image: Mapping[str, object]) -> bool:
@@ -246,83 +325,117 @@ def _agrees(memory: Memory, image: Mapping[str, object]) -> bool:
 
 def _who_changed(change: Revision, others: Sequence[Revision]) -> str:
     """Return who last changed the same thing."""
-    later = [one for one in others if one.id > change.id and set(one.after) & set(change.after)]
+    later = [
+        other for other in others if other.id > change.id and set(other.after) & set(change.after)
+    ]
     who = f"{later[-1].agent} has changed it since ({later[-1].action})" if later else "It changed"
     return f"{who}; {change.action} is not undone."
 
 
-def _still_applies(unit: UnitOfWork, change: Revision, *, seen: _StateBeforeUndo) -> bool | None:
+_Related = Link | TaskDecision | Annotation
+
+
+def _with_related(unit: UnitOfWork, reversals: Sequence[_Reversal]) -> list[_Reversal]:
+    """Choose the links, annotations and acknowledgements to revert, newest first over all.
+
+    A link can be changed through both of its ends: superseding a memory carries its links over to
+    the successor, and a call on another memory may strengthen them afterwards.
+    """
+    taken: defaultdict[int, list[Revision]] = defaultdict(list)
+    skipped: dict[int, str] = {}
+    reverted: dict[Hashable, _Related | None] = {}
+    changes = ((change, reversal) for reversal in reversals for change in reversal.candidates)
+    for change, reversal in sorted(changes, key=lambda pair: pair[0].id, reverse=True):
+        still_applies = _still_applies(unit, change, reverted=reverted)
+        if still_applies:
+            taken[reversal.before.id].append(change)
+        elif still_applies is False:
+            skipped[reversal.before.id] = _who_changed(change, reversal.others)
+    return [
+        replace(
+            reversal,
+            related=tuple(taken[reversal.before.id]),
+            skip_reason=reversal.skip_reason or skipped.get(reversal.before.id),
+        )
+        for reversal in reversals
+    ]
+
+
+def _still_applies(
+    unit: UnitOfWork, change: Revision, *, reverted: dict[Hashable, _Related | None]
+) -> bool | None:
     """Return whether related data is as the change left it; None if it is as before the change.
 
-    `seen` holds the state after later changes are reverted.
+    `reverted` holds what later changes leave once they are reverted, by key.
     """
-    named = {*change.before, *change.after}
-    if "annotation" in named:
-        return _annotation_applies(unit, change)
-    if "review" in named:
-        is_settled = "review" not in change.after or settled_by(unit.tx, change)
+    if "review" in {*change.before, *change.after}:
+        is_settled = "review" not in change.after or _settled_by(unit.tx, change)
         return True if is_settled else None
-    if "ack" in named:
-        return _ack_applies(unit, change, acks=seen.acks)
-    links = seen.links
-    was, is_ = _link(change.before), _link(change.after)
-    either = was or is_
-    if either is None:
+    was, is_ = _related_of(change.before), _related_of(change.after)
+    known = is_ or was
+    if known is None:
         return None
-    ends = either.from_id, either.to_id, either.type
-    if ends not in links:
-        there = unit.tx.links.touching([either.from_id], types=[either.type])
-        links[ends] = next((one for one in there if one.to_id == either.to_id), None)
-    if _is_same(links[ends], is_):
-        links[ends] = was
+    key = _key(known, is_there=is_ is not None)
+    if key not in reverted:
+        reverted[key] = _stored(unit, known, is_there=is_ is not None)
+    if _is_same(reverted[key], is_):
+        reverted[key] = was
         return True
-    return None if _is_same(links[ends], was) else False
+    return None if _is_same(reverted[key], was) else False
 
 
-def settled_by(tx: Transaction, change: Revision) -> list[Review]:
+def _related_of(image: Mapping[str, Any]) -> _Related | None:
+    match image:
+        case {"link": link}:
+            return link_of(link)
+        case {"ack": ack}:
+            return ack_of(ack)
+        case {"annotation": annotation}:
+            return annotation_of(annotation)
+        case _:
+            return None
+
+
+def _key(related: _Related, *, is_there: bool) -> Hashable:
+    match related:
+        case Link():
+            return LinkType, related.from_id, related.to_id, related.type
+        case TaskDecision():
+            return TaskDecision, related.whose
+        case Annotation() if is_there:
+            return Annotation, related.id
+        case Annotation():
+            # It gets another id when it is added again.
+            return Annotation, related.memory_id, related.agent, related.text
+
+
+def _stored(unit: UnitOfWork, related: _Related, *, is_there: bool) -> _Related | None:
+    """Return what is stored under the key of related data."""
+    if isinstance(related, Link):
+        return find_link(unit.tx, related.from_id, to_id=related.to_id, type_=related.type)
+    table = unit.tx.acks if isinstance(related, TaskDecision) else unit.tx.annotations
+    rows = table.of([related.memory_id]).get(related.memory_id, ())
+    key = _key(related, is_there=is_there)
+    return next((row for row in rows if _key(row, is_there=is_there) == key), None)
+
+
+def _is_same(related: _Related | None, other: _Related | None) -> bool:
+    match related, other:
+        case Link(), Link():
+            seen = related.observations, related.strength
+            return seen == (other.observations, other.strength)
+        case Annotation(), Annotation():
+            return True
+        case _:
+            return related == other
+
+
+def _settled_by(tx: Transaction, change: Revision) -> list[Review]:
     """Return the reviews that a change resolved, if they are still as it left them."""
     settled = settled_of(change.after["review"], change.memory_id)
     there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
     at = settled[0].settled_at if settled else None
-    return [one for one in there if one.settled_at == at and not one.is_open]
-
-
-def _ack_applies(
-    unit: UnitOfWork, change: Revision, *, acks: dict[_Whose, TaskDecision | None]
-) -> bool | None:
-    """Return whether an acknowledgement is as the change left it; None if it is as before."""
-    was, is_ = (
-        ack_of(image["ack"]) if "ack" in image else None for image in (change.before, change.after)
-    )
-    whose = (is_ or was).whose  # type: ignore[union-attr]
-    if whose not in acks:
-        there = unit.tx.acks.of([change.memory_id]).get(change.memory_id, [])
-        acks[whose] = next((one for one in there if one.whose == whose), None)
-    if acks[whose] == is_:
-        acks[whose] = was
-        return True
-    return None if acks[whose] == was else False
-
-
-def _annotation_applies(unit: UnitOfWork, change: Revision) -> bool | None:
-    """Return whether an annotation that the change added or removed is still so."""
-    image = cast("Mapping[str, Any]", {**change.before, **change.after}["annotation"])
-    there = unit.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
-    if "annotation" in change.after:
-        return True if image["id"] in {one.id for one in there} else None
-    same = [one for one in there if (one.agent, one.text) == (image["agent"], image["text"])]
-    return None if same else True
-
-
-def _is_same(one: Link | None, other: Link | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return (one.observations, one.strength) == (other.observations, other.strength)
-
-
-def _link(image: Mapping[str, object]) -> Link | None:
-    given = image.get("link")
-    return link_of(cast("Mapping[str, Any]", given)) if given else None
+    return [review for review in there if review.settled_at == at and not review.is_open]
 
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
@@ -379,7 +492,7 @@ class Undo:
             preview = _preview(reversals, confirm=confirm, reason=why)
         if confirm is None or confirm != preview.count:
             return preview
-        back = [one.before for one in reversals if _becomes_findable(one)]
+        back = [one.before for one in reversals if one.after.state in FINDABLE_STATES]
         vectors = vectors_of(self.services, self.caller, memories=back)
         with write_unit(self.services, self.caller, vectors=vectors) as unit:
             done = _undo(unit, query, confirm=confirm, reason=why)
@@ -431,7 +544,7 @@ class _UndoQuery:
         return f"{' in '.join(whose) or 'everybody'} since {show_instant(self.since)}"
 
 
-def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
+def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[_Reversal]:
     """Plan the reversal of every memory that was changed."""
     changes = unit.tx.changes.by(
         agent=query.agent,
@@ -451,15 +564,20 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
     for change in changes:
         by_memory[change.memory_id].append(change)
     memories = unit.tx.memories.get(list(by_memory))
-    seen = [one for one in memories.values() if is_visible(unit.caller, one)]
-    resting = find_dependents(unit, seen)
+    visible = [memory for memory in memories.values() if is_visible(unit.caller, memory)]
+    dependents = _find_dependents(unit, visible)
     reversals = [
-        plan_reversal(unit, one, to_undo=by_memory[one.id], resting=resting.get(one.id, ()))
-        for one in seen
+        _plan_reversal(
+            unit,
+            memory,
+            to_undo=by_memory[memory.id],
+            dependents=dependents.get(memory.id, ()),
+        )
+        for memory in visible
     ]
     while True:
         # A memory that stays also keeps its links, on which links of others may depend.
-        planned = _link_chains(with_links(unit, reversals))
+        planned = _link_chains(_with_related(unit, reversals))
         if all(
             len(a.candidates) == len(b.candidates) for a, b in zip(reversals, planned, strict=True)
         ):
@@ -467,27 +585,25 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
         reversals = planned
 
 
-def _link_chains(reversals: Sequence[Reversal]) -> list[Reversal]:
+def _link_chains(reversals: Sequence[_Reversal]) -> list[_Reversal]:
     """Keep chains intact: a memory that stays keeps its predecessor, and vice versa."""
-    skip_reason = {
-        one.before.id: one.skip_reason for one in reversals if one.skip_reason is not None
-    }
-    whole: list[Reversal] = []
-    for one in reversals:
-        bound = [id_ for id_ in one.peers if id_ in skip_reason]
+    staying = {reversal.before.id for reversal in reversals if reversal.skip_reason is not None}
+    whole: list[_Reversal] = []
+    for reversal in reversals:
+        successors = {reversal.before.superseded_by, reversal.after.superseded_by}
+        bound = staying & successors if len(successors) > 1 else set[int]()
         if bound:
-            why = f"{ids.show(ids.MEMORY, bound[0])} superseded it and stays."
+            why = f"{ids.show(ids.MEMORY, min(bound))} superseded it and stays."
             whole.append(
-                Reversal(before=one.before, after=one.before, skip_reason=one.skip_reason or why)
+                _Reversal(
+                    before=reversal.before,
+                    after=reversal.before,
+                    skip_reason=reversal.skip_reason or why,
+                )
             )
         else:
-            whole.append(one)
+            whole.append(reversal)
     return whole
-
-
-def _becomes_findable(one: Reversal) -> bool:
-    was, is_ = one.before.state, one.after.state
-    return was not in FINDABLE_STATES and is_ in FINDABLE_STATES
 
 
 def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> BulkChangeResult:
@@ -495,7 +611,7 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
     preview = _preview(reversals, confirm=confirm, reason=reason)
     if confirm != preview.count:
         return preview
-    due = [one.before for one in reversals if one.is_due]
+    due = [reversal.before for reversal in reversals if reversal.is_due]
     check_pending_acks_of(unit.tx, unit.caller, memories=due, now=unit.now, is_resolving=True)
     token = ids.show(
         "und", ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
@@ -503,10 +619,10 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
     one_reason = f"{token}, undo of {query.shown()}: {reason}"[:REASON_CHARS_MAX]
     change_context = unit.change_context(Action.UNDO, one_reason)
     # What leaves a chain makes room for what joins it again.
-    for one in sorted(reversals, key=lambda one: one.after.superseded_by is not None):
-        if one.after != one.before:
-            unit.amend(one.before, one.after, change_context=change_context)
-    changed = ((change, one.after) for one in reversals for change in one.related)
+    for reversal in sorted(reversals, key=lambda one: one.after.superseded_by is not None):
+        if reversal.after != reversal.before:
+            unit.amend(reversal.before, reversal.after, change_context=change_context)
+    changed = ((change, reversal.after) for reversal in reversals for change in reversal.related)
     for change, memory in sorted(changed, key=lambda pair: pair[0].id, reverse=True):
         before, after = _restore_related(unit, change)
         record_related_change(
@@ -520,70 +636,59 @@ def _restore_related(
     unit: UnitOfWork, change: Revision
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Restore annotations and links of a memory; return what was added and removed."""
-    old, new = _image(change.before), _image(change.after)
-    if "ack" in {*change.before, *change.after}:
-        if old is not None:
-            unit.tx.acks.put(ack_of(old))
-        elif new is not None:
-            unit.tx.acks.drop(ack_of(new))
-        return change.after, change.before
-    if "annotation" in {*change.before, *change.after}:
-        if new is not None:
-            unit.tx.annotations.drop(int(new["id"]))
-            return change.after, {}
-        noted = annotation_of(old or {})
-        again = replace(noted, id=unit.tx.annotations.add(noted))
-        return {}, {"annotation": annotation_image(again)}
-    if "review" in change.after:
-        opened = {"settled_at": None, "settled_by": None, "reason": None}
-        unit.tx.reviews.put([replace(one, **opened) for one in settled_by(unit.tx, change)])
-        unit.tx.reviews.touch([change.memory_id], at=unit.now)
-        return change.after, {}
-    if "review" in change.before:
-        # Marks that are not set again in the end stay removed.
-        unit.tx.reviews.put(settled_of(change.before["review"], change.memory_id))
-        unit.tx.reviews.touch([change.memory_id], at=unit.now)
-        return {}, change.before
-    if old is not None:
-        unit.tx.links.replace(link_of(old))
-    elif new is not None:
-        link = link_of(new)
-        unit.tx.links.drop(link.from_id, link.to_id, type_=link.type)
+    if "review" in {*change.before, *change.after}:
+        return _restore_reviews(unit, change)
+    was, tx = _related_of(change.before), unit.tx
+    match was or _related_of(change.after):
+        case Link() as link if was:
+            tx.links.replace(link)
+        case Link() as link:
+            tx.links.drop(link.from_id, link.to_id, type_=link.type)
+        case TaskDecision() as ack if was:
+            tx.acks.put(ack)
+        case TaskDecision() as ack:
+            tx.acks.drop(ack)
+        case Annotation() as annotation if was:
+            added = replace(annotation, id=tx.annotations.add(annotation))
+            return {}, {"annotation": annotation_image(added)}
+        case Annotation() as annotation:
+            tx.annotations.drop(annotation.id)
+        case None:
+            pass
     return change.after, change.before
 
 
-def _image(images: Mapping[str, object]) -> Mapping[str, Any] | None:
-    return cast(
-        "Mapping[str, Any] | None",
-        next((images[one] for one in RELATED_IMAGES if one in images), None),
-    )
+def _restore_reviews(
+    unit: UnitOfWork, change: Revision
+) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    if "review" in change.after:
+        opened = {"settled_at": None, "settled_by": None, "reason": None}
+        unit.tx.reviews.put([replace(one, **opened) for one in _settled_by(unit.tx, change)])
+    else:
+        # Marks that are not set again in the end stay removed.
+        unit.tx.reviews.put(settled_of(change.before["review"], change.memory_id))
+    unit.tx.reviews.touch([change.memory_id], at=unit.now)
+    return change.after, change.before
 
 
 def _preview(
-    reversals: Sequence[Reversal], *, confirm: int | None, reason: str
+    reversals: Sequence[_Reversal], *, confirm: int | None, reason: str
 ) -> BulkChangeResult:
-    due = [one for one in reversals if one.is_due]
-    skipped = [
-        memory_ref(one.before, one.skip_reason) for one in reversals if one.skip_reason is not None
-    ]
-    taken: list[Memory] = [one.before for one in due]
-    return BulkChangeResult(
+    due = [reversal for reversal in reversals if reversal.is_due]
+    selection = Selection(
+        taken=tuple(reversal.before for reversal in due),
+        skipped=tuple(
+            memory_ref(reversal.before, reversal.skip_reason)
+            for reversal in reversals
+            if reversal.skip_reason is not None
+        ),
+    )
+    preview = make_preview(
+        selection,
         action=Action.UNDO,
-        status=Phase.PREVIEW,
-        count=len(due),
-        by_kind=kinds_of(taken),
-        items=shown([memory_ref(one.before, _what(one)) for one in due]),
-        skipped_count=len(skipped),
-        skipped=shown(skipped),
+        dependents=Dependents(),
         reason=reason,
         hint=confirmation_hint(len(due), confirm) if due else "There is nothing to undo.",
     )
-
-
-def _what(one: Reversal) -> str:
-    """Describe the reversal of a memory."""
-    was, is_ = one.before.state, one.after.state
-    related = f"{len(one.related)} related" if one.related else ""
-    state = f"{was} -> {is_}" if was is not is_ else ""
-    own = state or ("changed back" if one.after != one.before else "")
-    return ", ".join(part for part in (own, related) if part)
+    items = [memory_ref(reversal.before, reversal.described()) for reversal in due]
+    return replace(preview, items=shown(items))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Vectors
+from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.embedding import awaits_embedding, vectors_for
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult
-from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
+from commonbrain.invalidation.dependents import AffectedDependents, summarize_affected
 from commonbrain.invalidation.propagation import propagate
 from commonbrain.model.errors import (
     BusyError,
@@ -23,7 +22,6 @@ from commonbrain.model.errors import (
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
 from commonbrain.model.parameters import Parameters
-from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.get import fetch
@@ -31,22 +29,14 @@ from commonbrain.security.authority import check_may_bind_all
 from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
-from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.normalisation import normalise_line
 
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitOfWork:
+class UnitOfWork(WriteContext):
     """The context of a change; `vectors` are those of memories that may become searchable again."""
 
-    tx: Transaction
-    services: Services
-    caller: Caller
-    now: datetime
     vectors: Mapping[int, Vectors] = field(default_factory=dict[int, Vectors])
 
     @property
@@ -62,14 +52,6 @@ class UnitOfWork:
     def fetch(self, id_: int) -> Memory:
         """Fetch a memory that the caller may see, or raise `NotFoundError`."""
         return fetch(self.tx, self.caller, id_=id_)
-
-    def query_scope(self, criteria: Filter) -> QueryScope:
-        """Limit a search to what the caller may see now."""
-        return QueryScope(caller=self.caller, filter=criteria, now=self.now)
-
-    def change_context(self, action: Action, reason: str | None) -> ChangeContext:
-        """Return action, agent, time and reason for the records of the change."""
-        return ChangeContext(action=action, caller=self.caller, at=self.now, reason=reason)
 
     def amend(self, before: Memory, after: Memory, *, change_context: ChangeContext) -> None:
         """Update a memory, adding its vectors if it becomes searchable.

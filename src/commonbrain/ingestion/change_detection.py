@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.deduplication import (
     CHANGED_COSINE_MIN,
     CHANGED_MAX,
     CHANGING_CHARS_MAX,
     Neighbour,
 )
+from commonbrain.ingestion.result import SimilarMemory
+from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, FactDetail, Kind
 from commonbrain.model.links import Basis, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
@@ -19,7 +23,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
 from commonbrain.model.support import may_outdate
 from commonbrain.storage.change_log import predecessors
-from commonbrain.storage.interface import QueryScope
 from commonbrain.text.changes import find_change
 from commonbrain.text.repetition import carries_out
 
@@ -41,6 +44,14 @@ class DetectedChange:
     similarity: float
     """The cosine of the two."""
 
+    def shown(self) -> SimilarMemory:
+        """Return the older memory as it is shown to the author."""
+        return SimilarMemory(
+            id=ids.show(ids.MEMORY, self.older.id),
+            headline=self.older.headline,
+            similarity=round(self.similarity, 3),
+        )
+
     @property
     def is_disputed(self) -> bool:
         """Whether someone has to decide: nothing says that it is new, or it is a rule."""
@@ -48,12 +59,7 @@ class DetectedChange:
 
 
 def detect_changes(
-    tx: Transaction,
-    memory: Memory,
-    *,
-    near: Sequence[Neighbour],
-    query_scope: QueryScope,
-    exclude_ids: Collection[int] = (),
+    context: WriteContext, memory: Memory, *, near: Sequence[Neighbour]
 ) -> tuple[DetectedChange, ...]:
     """Find the memories that a new one changes, nearest first.
 
@@ -64,27 +70,27 @@ def detect_changes(
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
     if not can_change or len(memory.body) > CHANGING_CHARS_MAX:
         return ()
-    accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
-    excluded_ids = {*exclude_ids, *accepted_ids}
+    tx, exclude_ids = context.tx, context.options.exclude_ids
+    if exclude_ids:
+        exclude_ids |= _accepted_alongside(tx, exclude_ids)
     compared = [
-        one
-        for one in near
-        if KINDS[one.memory.kind].can_change and one.similarity >= CHANGED_COSINE_MIN
+        neighbour
+        for neighbour in near
+        if KINDS[neighbour.memory.kind].can_change and neighbour.similarity >= CHANGED_COSINE_MIN
     ][:CHANGED_MAX]
     changes = [
-        DetectedChange(older=one.memory, basis=basis, similarity=one.similarity)
-        for one in compared
-        if one.memory.id not in excluded_ids
-        and _is_changeable(one.memory, memory, query_scope=query_scope)
-        and (basis := _basis(one.memory, memory)) is not None
+        DetectedChange(older=neighbour.memory, basis=basis, similarity=neighbour.similarity)
+        for neighbour in compared
+        if neighbour.memory.id not in exclude_ids
+        and _is_changeable(context, neighbour.memory, newer=memory)
+        and (basis := _basis(neighbour.memory, memory)) is not None
     ]
     # What another memory changed already is believed by nobody, and not disputed again.
-    disputed = [one.older.id for one in changes if one.is_disputed]
+    disputed = [change.older.id for change in changes if change.is_disputed]
     links = tx.links.touching(disputed, types=[LinkType.CHANGES]) if disputed else ()
     changed_ids = {link.to_id for link in links if is_sure(link)}
-    return tuple(one for one in changes if not (one.is_disputed and one.older.id in changed_ids))[
-        :CHANGES_MAX
-    ]
+    open_ = (one for one in changes if not (one.is_disputed and one.older.id in changed_ids))
+    return tuple(islice(open_, CHANGES_MAX))
 
 
 def changed_by(tx: Transaction, id_: int) -> Memory | None:
@@ -108,13 +114,13 @@ def _statement(memory: Memory) -> str:
     return f"{subject}: {memory.body}" if subject else memory.body
 
 
-def _is_changeable(older: Memory, newer: Memory, *, query_scope: QueryScope) -> bool:
+def _is_changeable(context: WriteContext, older: Memory, *, newer: Memory) -> bool:
     is_bound = KINDS[older.kind].is_binding and not KINDS[newer.kind].is_binding
     return (
         not is_bound
         and older.state in CURRENT_STATES
-        and not older.is_over(query_scope.now)
-        and is_visible(query_scope.caller, older)
+        and not older.is_over(context.now)
+        and is_visible(context.caller, older)
         and may_outdate(newer, older)
         and len(older.body) <= CHANGING_CHARS_MAX
     )

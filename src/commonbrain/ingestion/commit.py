@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from commonbrain.clock import RandomSource
+from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.attachments import with_attachment
@@ -40,23 +40,17 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant, show_instant
-from commonbrain.services import Services
-from commonbrain.storage.change_log import ChangeContext, record_created, record_update
+from commonbrain.storage.change_log import record_created, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
 from commonbrain.text.time_expressions.mentions import date_marks
-
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
 
 _DRAWS = 16
 """Ids to try: two million fit into a millisecond, so the first is nearly always free."""
 
 
-def build_memory(
-    prepared: PreparedDraft, caller: Caller, *, now: datetime, revision_number: int
-) -> Memory:
-    """Build the row of an accepted draft, without an id; `revises` counts earlier revisions."""
+def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> Memory:
+    """Build the row of an accepted draft, without an id."""
     draft, admitted = prepared.draft, prepared.admitted
     occurred_at = instant(draft.occurred_at) if draft.occurred_at else now
     claimed = draft.confidence
@@ -103,7 +97,6 @@ def build_memory(
         recorded_at=now,
         occurred_at=occurred_at,
         expires_at=_expiry(draft, admitted.detail, now=now),
-        superseded_count=revision_number,
         payload=with_attachment(_payload(prepared), draft.attachment),
     )
 
@@ -121,28 +114,32 @@ def _marks(prepared: PreparedDraft) -> list[str]:
     return sorted(map(mark_of, guidance_in(prepared.text)))
 
 
-def commit(
-    tx: Transaction, memory: Memory, *, prepared: PreparedDraft, caller: Caller, services: Services
-) -> Memory:
+def commit(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) -> Memory:
     """Write row, thread, index, audit and event; return the memory with its id.
 
     Raises:
         LimitExceededError: `quota_exceeded`, the tenant's quota is used up.
 
     """
+    tx, services = context.tx, context.services
     is_new = not memory.superseded_count or memory.state in AWAITING_STATES
     if is_new and services.guard is not None:
         # A replacement needs no quota, so a full tenant can still correct its memories.
-        services.guard.reserve(caller, tx)
+        services.guard.reserve(context.caller, tx)
     last = 0
     if isinstance(memory.detail, MessageDetail):
-        memory = _in_thread(
-            tx, memory, thread=prepared.draft.thread, random_source=services.random_source
-        )
+        if prepared.draft.thread is not None:
+            thread_id = open_thread(
+                context,
+                prepared.draft.thread,
+                project=memory.project,
+                agent=memory.speaker or memory.agent,
+            )
+            memory = replace(memory, detail=replace(memory.detail, thread_id=thread_id))
         # Ids must follow the order of messages whatever a process's clock says: readers acknowledge
         # broadcasts up to an id and would miss one that arrived later with a lower id.
         last = tx.threads.last()
-    memory = _add(tx, memory, last=last, random_source=services.random_source)
+    memory = _add(context, memory, last=last)
     if memory.audience:
         # A message is delivered; what was extracted from it is only visible.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
@@ -150,16 +147,11 @@ def commit(
     if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
-    change_context = ChangeContext(
-        action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why
-    )
-    record_created(tx, memory, change_context=change_context)
+    record_created(tx, memory, change_context=context.change_context(Action.CREATE, why))
     return memory
 
 
-def count_recurrence(
-    tx: Transaction, known: Memory, *, caller: Caller, at: datetime, own: Memory | None = None
-) -> int:
+def count_recurrence(context: WriteContext, known: Memory, *, own: Memory | None = None) -> int:
     """Count another occurrence of an event; return the number of recurrences.
 
     If it is stored as a memory of its own, the reason of the change names that.
@@ -174,24 +166,20 @@ def count_recurrence(
         raised = recurring(raised, recurrences=counted.recurrences)
     again = replace(known, detail=counted, salience=raised)
     reason = f"as {ids.show(ids.MEMORY, own.id)}" if own else None
-    change_context = ChangeContext(action=Action.RECUR, caller=caller, at=at, reason=reason)
-    record_update(tx, known, after=again, change_context=change_context)
+    change_context = context.change_context(Action.RECUR, reason)
+    record_update(context.tx, known, after=again, change_context=change_context)
     return counted.recurrences
 
 
 def open_thread(
-    tx: Transaction,
-    thread: ThreadRef,
-    *,
-    project: str | None,
-    agent: str,
-    now: datetime,
-    random_source: RandomSource,
+    context: WriteContext, thread: ThreadRef, *, project: str | None, agent: str
 ) -> int:
     """Return the id of the thread with this key; the agent begins it if necessary."""
-    for drawn in _draws(now, random_source):
+    for drawn in _draws(context, context.now):
         with suppress(IdTaken):
-            return tx.threads.open(thread, project, new_id=drawn, now=now, agent=agent)
+            return context.tx.threads.open(
+                thread, project, new_id=drawn, now=context.now, agent=agent
+            )
     raise _random_source_error()
 
 
@@ -270,37 +258,21 @@ def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:
     return None if lifetime_s is None else now + timedelta(seconds=lifetime_s)
 
 
-def _in_thread(
-    tx: Transaction, memory: Memory, *, thread: ThreadRef | None, random_source: RandomSource
-) -> Memory:
-    detail = memory.detail
-    if thread is None or not isinstance(detail, MessageDetail):
-        return memory
-    thread_id = open_thread(
-        tx,
-        thread,
-        project=memory.project,
-        agent=memory.speaker or memory.agent,
-        now=memory.recorded_at,
-        random_source=random_source,
-    )
-    return replace(memory, detail=replace(detail, thread_id=thread_id))
-
-
-def _add(tx: Transaction, memory: Memory, *, last: int, random_source: RandomSource) -> Memory:
-    for drawn in _draws(memory.recorded_at, random_source):
+def _add(context: WriteContext, memory: Memory, *, last: int) -> Memory:
+    for drawn in _draws(context, memory.recorded_at):
         id_ = ids.after(last, drawn)
         identified = replace(memory, id=id_)
         with suppress(IdTaken):
-            tx.memories.add(identified)
+            context.tx.memories.add(identified)
             return identified
         # If the clock went back, every draw gives the next id.
         last = last if id_ == drawn else id_
     raise _random_source_error()
 
 
-def _draws(now: datetime, random_source: RandomSource) -> Iterator[int]:
-    return (ids.make_id(now, random_source.bits(ids.RANDOM_BITS)) for _ in range(_DRAWS))
+def _draws(context: WriteContext, at: datetime) -> Iterator[int]:
+    source = context.services.random_source
+    return (ids.make_id(at, source.bits(ids.RANDOM_BITS)) for _ in range(_DRAWS))
 
 
 def _random_source_error() -> RuntimeError:

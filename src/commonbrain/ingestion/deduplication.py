@@ -1,15 +1,20 @@
-"""Deduplication, the last step of validation: does a memory of this kind already say it?"""
+"""Deduplication, the last step of validation: does a memory of this kind already say it?
+
+Exact texts are found by their hash, similar ones by vectors. A preview compares exact texts alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.ingestion.batch import WriteOptions
+from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.model import limits
+from commonbrain.ingestion.result import ItemResult, ItemStatus, SimilarMemory, hint_of_return
+from commonbrain.model import ids, limits
 from commonbrain.model.kinds import (
     KINDS,
     DuplicatePolicy,
@@ -22,14 +27,10 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
-from commonbrain.storage.interface import QueryScope
 from commonbrain.text.frames import is_of_time
 from commonbrain.text.normalisation import differ_in_capitals, is_same_text
 from commonbrain.text.repetition import adds_nothing
 from commonbrain.text.words import Sort, read_words
-
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,14 @@ class CandidateMemory:
     headline: str
     text: str
     similarity: float
+
+    def shown(self) -> SimilarMemory:
+        """Return it as it is shown to the author."""
+        return SimilarMemory(
+            id=ids.show(ids.MEMORY, self.id),
+            headline=self.headline,
+            similarity=round(self.similarity, 3),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +136,7 @@ class DuplicateCheck:
     warnings: tuple[str, ...] = ()
 
 
-def find_exact(
-    tx: Transaction,
-    prepared: PreparedDraft,
-    *,
-    query_scope: QueryScope,
-    options: WriteOptions,
-) -> Memory | None:
+def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
     """Find a current memory with exactly this text; for an import, also a past one of its source.
 
     What the author calls distinct is only found if it was stored for the same reason.
@@ -141,32 +144,46 @@ def find_exact(
     Where identical texts need not mean the same thing, only one from the same source counts. A
     message or an incident without a source is always new, as is an event at another time.
     """
-    kind, source = prepared.admitted.kind, None
-    identity = KINDS[kind].identity
-    if identity is not DuplicateScope.TEXT:
-        source = prepared.draft.source_ref
-        if source is None and identity is DuplicateScope.NAMED_SOURCE:
-            return None
-    same = tx.memories.by_hash(kind, prepared.semantic_hash, source_ref=source)
-    candidates = [one for one in same if not one.is_over(query_scope.now)]
-    if options.includes_past and prepared.draft.source_ref is not None:
-        past = tx.memories.by_hash(
-            kind,
-            prepared.semantic_hash,
-            source_ref=prepared.draft.source_ref,
-            in_any_state=True,
+    kind, named = prepared.admitted.kind, prepared.draft.source_ref
+    identity, memories = KINDS[kind].identity, context.tx.memories
+    if named is None and identity is DuplicateScope.NAMED_SOURCE:
+        return None
+    source = None if identity is DuplicateScope.TEXT else named
+    same = memories.by_hash(kind, prepared.semantic_hash, source_ref=source)
+    candidates = [memory for memory in same if not memory.is_over(context.now)]
+    if context.options.includes_past and named is not None:
+        candidates += memories.by_hash(
+            kind, prepared.semantic_hash, source_ref=named, in_any_state=True
         )
-        candidates += past
     return next(
         (
-            one
-            for one in candidates
-            if _is_readable(one, prepared, query_scope=query_scope)
-            and _is_believed(one, prepared)
-            and not _is_another_time(one, prepared)
-            and is_same_text(one.text, prepared.text)
+            memory
+            for memory in candidates
+            if _is_readable(context, memory, prepared=prepared)
+            and _is_believed(memory, prepared)
+            and not _is_another_time(memory, prepared)
+            and is_same_text(memory.text, prepared.text)
         ),
         None,
+    )
+
+
+def duplicate(kind: Kind, of: CandidateMemory, *, changed_by: Memory | None = None) -> ItemResult:
+    """Return the outcome for a memory that says the same, with the call that revises it."""
+    id_ = ids.show(ids.MEMORY, of.id)
+    hint = (
+        f"If this is newer: revise supersede {id_} with your text and a reason. If both are "
+        f"true: remember again with distinct_because."
+    )
+    return ItemResult(
+        status=ItemStatus.DUPLICATE,
+        id=id_,
+        kind=kind,
+        headline=of.headline,
+        code="duplicate",
+        reason=f"A {kind} says this already (similarity {of.similarity:.2f}): {of.headline}",
+        hint=hint_of_return(changed_by) or hint,
+        similar=(of.shown(),),
     )
 
 
@@ -181,56 +198,52 @@ def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
 
 
 def check_duplicates(
+    context: WriteContext,
     prepared: PreparedDraft,
-    near: Sequence[Neighbour],
     *,
-    query_scope: QueryScope,
+    near: Sequence[Neighbour],
     space: EmbeddingSpace,
-    exclude_ids: frozenset[int],
 ) -> DuplicateCheck:
-    """Compare a draft with the most similar memories of its kind, except those in `exclude_ids`."""
+    """Compare a draft with the most similar memories of its kind, except excluded ones."""
     kind = prepared.admitted.kind
     if not KINDS[kind].checks_similarity:
         # Messages and atoms are stored whatever they resemble.
         return DuplicateCheck(decision=Unique())
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique(), warnings=_not_compared(prepared))
-    similar = {
-        one.memory.id: one
-        for one in near
-        if one.memory.kind is kind
-        and one.similarity >= space.similar_threshold
-        and one.memory.id not in exclude_ids
-        and _is_readable(one.memory, prepared, query_scope=query_scope)
-        and not one.memory.is_over(query_scope.now)
-    }
+    similar = [
+        neighbour
+        for neighbour in near
+        if neighbour.memory.kind is kind
+        and neighbour.similarity >= space.similar_threshold
+        and neighbour.memory.id not in context.options.exclude_ids
+        and _is_readable(context, neighbour.memory, prepared=prepared)
+        and not neighbour.memory.is_over(context.now)
+    ]
     # Of two that are equally similar, the older comes first.
-    candidates = [similar[id_].memory for id_ in sorted(similar)]
+    similar.sort(key=lambda neighbour: neighbour.memory.id)
     decision = classify_duplicate(
         kind,
         prepared.text,
         near=[
             CandidateMemory(
-                id=one.id,
-                headline=one.headline,
-                text=one.text,
-                similarity=similar[one.id].similarity,
+                id=neighbour.memory.id,
+                headline=neighbour.memory.headline,
+                text=neighbour.memory.text,
+                similarity=neighbour.similarity,
             )
-            for one in candidates
-            if _is_believed(one, prepared)
+            for neighbour in similar
+            if _is_believed(neighbour.memory, prepared)
         ],
         space=space,
     )
     again = [
-        one
-        for one in candidates
+        neighbour.memory
+        for neighbour in similar
         if KINDS[kind].on_duplicate is DuplicatePolicy.RECUR
-        and is_repetition(prepared.text, one.text)
+        and is_repetition(prepared.text, neighbour.memory.text)
     ]
-    return DuplicateCheck(
-        decision=decision,
-        recurring=min(again, key=_by_count, default=None),
-    )
+    return DuplicateCheck(decision=decision, recurring=min(again, key=_recurred_less, default=None))
 
 
 def _not_compared(prepared: PreparedDraft) -> tuple[str, ...]:
@@ -252,7 +265,7 @@ class Neighbour:
 
 
 def find_neighbours(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, space: EmbeddingSpace
+    context: WriteContext, prepared: PreparedDraft, *, space: EmbeddingSpace
 ) -> list[Neighbour]:
     """Find what a draft may repeat or change, nearest first; nothing if it has no vectors.
 
@@ -267,7 +280,7 @@ def find_neighbours(
     if not kinds or prepared.vectors is None:
         return []
     criteria = Filter(kinds=tuple(sorted(kinds)), project=prepared.project, trust_min=0.0)
-    there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
+    there, tx = context.query_scope(criteria), context.tx
     floor = min(space.similar_threshold, CHANGED_COSINE_MIN if may_change else 1.0)
     near: dict[int, float] = {}
     for window in prepared.vectors.windows[:_WINDOWS_MAX]:
@@ -283,7 +296,7 @@ def find_neighbours(
     return [Neighbour(memories[id_], near[id_]) for id_ in compared if id_ in memories]
 
 
-def _by_count(memory: Memory) -> tuple[int, int]:
+def _recurred_less(memory: Memory) -> tuple[int, int]:
     """Sort key: the event that recurred most often comes first, so that one does the counting."""
     detail = memory.detail
     return (-detail.recurrences if isinstance(detail, EventDetail) else 0, memory.id)
@@ -301,13 +314,60 @@ def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
     return is_dated and given_time is not None and instant(given_time) != memory.occurred_at
 
 
-def _is_readable(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
+def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) -> bool:
     """Return whether the caller and all later readers of the draft may see the memory."""
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience
     )
-    return is_visible(query_scope.caller, memory) and comparable
+    return is_visible(context.caller, memory) and comparable
 
 
 def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:
     return memory.trust.weight >= prepared.trust.weight
+
+
+class _DuplicateFields(NamedTuple):
+    """What else of two drafts with one hash decides whether they are one memory."""
+
+    text: str
+    scope: Scope
+    project: str | None
+    occurred_at: datetime | None
+
+
+@dataclass(slots=True)
+class PreviewedDrafts:
+    """Drafts that would be stored, so that a later draft with the same text counts as known."""
+
+    places: dict[tuple[str, str | None], tuple[_DuplicateFields, ...]] = field(
+        default_factory=dict[tuple[str, "str | None"], tuple[_DuplicateFields, ...]]
+    )
+    """By the hash of the text, and the source where texts alone need not mean the same."""
+
+    def has(self, prepared: PreparedDraft, *, now: datetime) -> bool:
+        """Return whether an earlier draft is the same memory; otherwise note this one."""
+        kind, draft = KINDS[prepared.admitted.kind], prepared.draft
+        source = None if kind.identity is DuplicateScope.TEXT else draft.source_ref
+        if source is None and kind.identity is DuplicateScope.NAMED_SOURCE:
+            return False
+        is_over = draft.expires_at is not None and draft.expires_at <= now
+        if is_over:
+            # What has expired is known only to an import of its source.
+            source = draft.source_ref
+        key = (prepared.semantic_hash, source)
+        at = draft.occurred_at if kind.is_distinct_by_time else None
+        place = _DuplicateFields(
+            prepared.text, prepared.scope, prepared.project, instant(at) if at else None
+        )
+        known = self.places.get(key, ())
+        if any(_is_same(there, place) for there in known):
+            return True
+        self.places[key] = (*known, place)
+        return False
+
+
+def _is_same(known: _DuplicateFields, new: _DuplicateFields) -> bool:
+    is_shared = known.scope is not Scope.PRIVATE or new.scope is Scope.PRIVATE
+    is_then = new.occurred_at in {None, known.occurred_at}
+    is_there = known.project in {None, new.project}
+    return is_shared and is_then and is_there and is_same_text(known.text, new.text)

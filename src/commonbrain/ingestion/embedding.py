@@ -81,7 +81,11 @@ def embed_drafts(
 
     """
     chosen = [one for place, one in enumerate(prepared) if place not in skipped]
-    inputs = [[*_texts_to_embed(source)] for source in chosen]
+    inputs: list[list[tuple[str, Detail | None]]] = []
+    for source in chosen:
+        drafts = (source, *(part for part in source.derived if isinstance(part, PreparedDraft)))
+        inputs.append([(draft.text, draft.admitted.detail) for draft in drafts])
+        inputs[-1] += [(rationale, None) for rationale in source.rationales]
     try:
         made = iter(_embed_awaited(inputs, caller, services=services))
     except (BusyError, DeadlineError):
@@ -98,13 +102,6 @@ def awaits_embedding(prepared: PreparedDraft, outcome: ItemResult) -> bool:
     """Return whether a draft, or a part of it, may have been stored without vectors."""
     parts = (part for part in prepared.derived if isinstance(part, PreparedDraft))
     return outcome.embedding_pending or any(part.vectors is None for part in parts)
-
-
-def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
-    """Return all texts to embed: the draft, its derived drafts and its stated reasons."""
-    made = (part for part in source.derived if isinstance(part, PreparedDraft))
-    yield from ((one.text, one.admitted.detail) for one in (source, *made))
-    yield from ((rationale, None) for rationale in source.rationales)
 
 
 def _embedded(

@@ -187,7 +187,10 @@ def parse_drafts(
 
     """
     whole = draft_of(text, **known)
-    is_one = whole.headline is not None or (whole.kind is not None and not _is_too_long(whole))
+    named = kind_and_label(whole.kind) if whole.kind else None
+    is_atomic = named is not None and KINDS[named[0]].is_atomic
+    is_too_long = is_atomic and len(text.split()) > ATOMIC_WORDS_MAX
+    is_one = whole.headline is not None or (whole.kind is not None and not is_too_long)
     if is_chunked is False or (is_one and not is_chunked) or len(text) > RAW_TEXT_BYTES_MAX:
         return [whole]
     chunks = split(normalise(without_injected_context(normalise(text))))
@@ -200,13 +203,6 @@ def parse_drafts(
             hint="Import it, or send it in parts.",
         )
     return [replace(whole, body=one.text, section=one.section or None) for one in chunks]
-
-
-def _is_too_long(draft: Draft) -> bool:
-    """Return whether a memory of the draft's kind makes one statement, and its text is longer."""
-    named = kind_and_label(draft.kind) if draft.kind else None
-    is_atomic = named is not None and KINDS[named[0]].is_atomic
-    return is_atomic and len(draft.body.split()) > ATOMIC_WORDS_MAX
 
 
 def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
@@ -336,10 +332,14 @@ def prepare_drafts(
         _prepare(part, caller, scanner=scanner, parameters=parameters, timer=timer)
         for part in _derived_drafts(prepared)
     ]
+    # An author who names the dependencies has stated the reasons.
+    is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
+    can_depend = is_open and KINDS[prepared.admitted.kind].can_depend
+    reasons = rationales(prepared.text) if can_depend else ()
     return replace(
         prepared,
         derived=tuple(parts),
-        rationales=_rationales_of(prepared),
+        rationales=reasons,
         warnings=prepared.warnings + _missing_causes(prepared),
     )
 
@@ -424,7 +424,14 @@ def _only_own_evidence() -> Rejection:
 
 def _expand_sole_tag(draft: Draft) -> Draft:
     """Replace a text that is a single inline tag by its content."""
-    sole = sole_tag(draft.body) if draft.kind is None else _atom(draft)
+    if draft.kind is None:
+        sole = sole_tag(draft.body)
+    else:
+        # The fields of an atom are read from its text, unless they were given.
+        named = kind_and_label(draft.kind)
+        has_fields = fields_of(draft.detail) or set(CausalField) & draft.columns.keys()
+        is_atom = named is not None and named[0] is Kind.ATOM and not has_fields
+        sole = atom_of(draft.body) if is_atom else None
     if sole is None:
         return draft
     return replace(
@@ -434,13 +441,6 @@ def _expand_sole_tag(draft: Draft) -> Draft:
         label=draft.label or sole.label,
         columns={**sole.columns, **draft.columns},
     )
-
-
-def _atom(draft: Draft) -> TaggedText | None:
-    """Parse the fields of an atom from its text, unless they were given."""
-    named = kind_and_label(draft.kind) if draft.kind else None
-    has_fields = fields_of(draft.detail) or set(CausalField) & draft.columns.keys()
-    return atom_of(draft.body) if named and named[0] is Kind.ATOM and not has_fields else None
 
 
 def _classified(draft: Draft) -> Draft:
@@ -549,12 +549,6 @@ def _missing_causes(source: PreparedDraft) -> tuple[str, ...]:
         return ()
     error = extra_missing("commonbrain[causes]", extra="causes")
     return (f"Its causes were not extracted. {error.message} {error.hint}",)
-
-
-def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:
-    """Return the stated reasons, unless the author named the dependencies."""
-    is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
-    return rationales(prepared.text) if is_open and KINDS[prepared.admitted.kind].can_depend else ()
 
 
 def _check_bounds(draft: Draft) -> Rejection | None:

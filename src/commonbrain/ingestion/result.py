@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from commonbrain.invalidation.preview import AffectedDependents
+from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Basis
-from commonbrain.model.memory import AWAITING_STATES, Memory, State
+from commonbrain.model.memory import Memory
 
 if TYPE_CHECKING:
-    from commonbrain.ingestion.change_detection import DetectedChange
-    from commonbrain.ingestion.deduplication import CandidateMemory
     from commonbrain.ingestion.validation import Rejection
     from commonbrain.storage.store import Transaction
 
@@ -143,11 +141,6 @@ class RememberResult:
 
 OnCommit = Callable[["Transaction", Sequence[ItemResult]], None]
 """Called in the transaction that stores a batch, with the outcomes."""
-_HELD_REASONS: Final = {
-    State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "
-    "recalled.",
-    State.CANDIDATE: "It is a proposal: it is not recalled until it is approved.",
-}
 
 
 def rejected(refusal: Rejection) -> ItemResult:
@@ -167,7 +160,7 @@ def exists(memory: Memory, *, times: int = 0, changed_by: Memory | None = None) 
     """
     again = f" It has come again {times} times." if times else ""
     hint = "If yours means another thing: remember again with distinct_because."
-    hint = _hint_of_return(changed_by) or hint
+    hint = hint_of_return(changed_by) or hint
     return ItemResult(
         status=ItemStatus.EXISTS,
         id=ids.show(ids.MEMORY, memory.id),
@@ -179,71 +172,12 @@ def exists(memory: Memory, *, times: int = 0, changed_by: Memory | None = None) 
     )
 
 
-def _hint_of_return(newer: Memory | None) -> str | None:
+def hint_of_return(newer: Memory | None) -> str | None:
     """Return what to do if what another memory has changed holds once more."""
     if newer is None:
         return None
     shown_id = ids.show(ids.MEMORY, newer.id)
     return f"{shown_id} changed it. If it holds again: remember again with distinct_because."
-
-
-def duplicate(kind: Kind, of: CandidateMemory, *, changed_by: Memory | None = None) -> ItemResult:
-    """Return the outcome for a memory that says the same, with the call that revises it."""
-    id_ = ids.show(ids.MEMORY, of.id)
-    hint = (
-        f"If this is newer: revise supersede {id_} with your text and a reason. If both are "
-        f"true: remember again with distinct_because."
-    )
-    return ItemResult(
-        status=ItemStatus.DUPLICATE,
-        id=id_,
-        kind=kind,
-        headline=of.headline,
-        code="duplicate",
-        reason=f"A {kind} says this already (similarity {of.similarity:.2f}): {of.headline}",
-        hint=_hint_of_return(changed_by) or hint,
-        similar=(_similar(of.id, of.headline, similarity=of.similarity),),
-    )
-
-
-def stored(
-    memory: Memory,
-    near: Sequence[CandidateMemory],
-    *,
-    changes: Sequence[DetectedChange] = (),
-    warnings: tuple[str, ...],
-    embedding_pending: bool,
-) -> ItemResult:
-    """Return the outcome of a stored memory."""
-    is_held = memory.state in AWAITING_STATES
-    return ItemResult(
-        status=ItemStatus.QUARANTINED if is_held else ItemStatus.STORED,
-        id=ids.show(ids.MEMORY, memory.id),
-        kind=memory.kind,
-        headline=memory.headline,
-        reason=_HELD_REASONS.get(memory.state),
-        hint="Check it, then remember it in your own words." if is_held else None,
-        similar=tuple(_similar(one.id, one.headline, similarity=one.similarity) for one in near),
-        conflicts=tuple(
-            _similar(one.older.id, one.older.headline, similarity=one.similarity)
-            for one in changes
-            if one.is_disputed
-        ),
-        changes=tuple(_changed(memory, one) for one in changes if not one.is_disputed),
-        warnings=warnings,
-        embedding_pending=embedding_pending,
-    )
-
-
-def _changed(memory: Memory, change: DetectedChange) -> ChangedMemory:
-    new, old = (ids.show(ids.MEMORY, one.id) for one in (memory, change.older))
-    return ChangedMemory(
-        id=old,
-        headline=change.older.headline,
-        how=change.basis,
-        confirm=f"revise resolve {new} --other {old} --reason WHY",
-        deny=f"revise keep_both {new} --other {old} --reason WHY",
-    )
 
 
 def to_derived_result(outcome: ItemResult) -> DerivedResult:
@@ -256,8 +190,3 @@ def to_derived_result(outcome: ItemResult) -> DerivedResult:
         code=outcome.code,
         reason=outcome.reason,
     )
-
-
-def _similar(id_: int, headline: str, *, similarity: float) -> SimilarMemory:
-    shown = ids.show(ids.MEMORY, id_)
-    return SimilarMemory(id=shown, headline=headline, similarity=round(similarity, 3))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
-from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
+from commonbrain.ingestion.batch import (
+    PreparedBatch,
+    WriteContext,
+    WriteOptions,
+    make_idempotency_record,
+    replay_reply,
+    save_reply,
+)
 from commonbrain.ingestion.change_detection import DetectedChange, changed_by, detect_changes
 from commonbrain.ingestion.commit import build_memory, check_expiry, commit, count_recurrence
 from commonbrain.ingestion.deduplication import (
@@ -16,18 +24,15 @@ from commonbrain.ingestion.deduplication import (
     Duplicate,
     DuplicateCheck,
     Neighbour,
+    PreviewedDrafts,
     Unique,
     check_duplicates,
+    duplicate,
     find_exact,
     find_neighbours,
     is_recurrence,
 )
 from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts
-from commonbrain.ingestion.idempotency import (
-    make_idempotency_record,
-    replay_reply,
-    save_reply,
-)
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
     DraftFields,
@@ -38,17 +43,14 @@ from commonbrain.ingestion.preparation import (
     parse_drafts,
     prepare_drafts,
 )
-from commonbrain.ingestion.preview import PreviewedDrafts, preview_one
-from commonbrain.ingestion.remember_metrics import summarize_remember
 from commonbrain.ingestion.result import (
+    ChangedMemory,
     DependencySuggestion,
     ItemResult,
     ItemStatus,
     RememberResult,
-    duplicate,
     exists,
     rejected,
-    stored,
     to_derived_result,
 )
 from commonbrain.ingestion.sources import (
@@ -64,7 +66,7 @@ from commonbrain.ingestion.sources import (
     resolve_sources,
 )
 from commonbrain.ingestion.validation import Rejection, derive_headline
-from commonbrain.invalidation.preview import summarize_affected
+from commonbrain.invalidation.dependents import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
 from commonbrain.model.errors import (
@@ -75,22 +77,19 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import CLAIMED, LinkType
-from commonbrain.model.memory import Draft, Memory, Sharing
-from commonbrain.model.query import Filter
+from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing, State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, OnSecret
 from commonbrain.model.tasks import is_report
+from commonbrain.observability.interface import RememberMetrics
 from commonbrain.services import Services
-from commonbrain.storage.change_log import ChangeContext
-from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.repetition import repeated_part
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-
-__all__ = ["DraftFields", "Remember", "check_item_count", "draft_of"]
+__all__ = ["DraftFields", "Remember", "check_item_count", "draft_of", "store_draft"]
 
 _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""
@@ -170,8 +169,7 @@ class Remember:
         ready = [one for one in validated if isinstance(one, PreparedDraft)]
         if not options.checks_similarity:
             ready = [replace(one, rationales=()) for one in ready]
-        query_scope = self._query_scope()
-        stored_before = self._find_stored(ready, query_scope=query_scope, options=options)
+        stored_before = self._find_stored(ready, options=options)
         ready = self.services.trained.rate(
             embed_drafts(ready, self.caller, services=self.services, skipped=stored_before),
             self.caller,
@@ -187,37 +185,31 @@ class Remember:
 
     def store(self, batch: PreparedBatch) -> RememberResult:
         """Store a prepared batch in one transaction, which decides about every draft."""
-        validated, ready, idempotency = batch.validated, batch.ready, batch.idempotency
-        options = batch.options
+        ready, idempotency, options = batch.ready, batch.idempotency, batch.options
         timer = StageTimer(self.services.clock, {**batch.stages_ms})
-        query_scope = self._query_scope()
-        refused = {
-            n: rejected(one) for n, one in enumerate(validated) if isinstance(one, Rejection)
-        }
         if not ready and options.on_commit is None:
-            none = RememberResult(items=tuple(refused.values()), stages_ms=timer.stages_ms)
+            refused = tuple(rejected(one) for one in batch.validated if isinstance(one, Rejection))
+            none = RememberResult(items=refused, stages_ms=timer.stages_ms)
             return self._emit_metrics(none, is_embedding=True)
         with self.services.store.begin(self.caller.tenant) as tx:
-            known = replay_reply(tx, idempotency, query_scope=query_scope) if idempotency else None
+            context = self._context(tx, options)
+            known = replay_reply(context, idempotency) if idempotency else None
             if known is not None:
                 return known
             if options.is_user_write:
-                self._check_pending_acks(tx, ready, query_scope=query_scope, options=options)
-            settled = [
-                self.store_draft(tx, one, query_scope=query_scope, options=options) for one in ready
-            ]
-            rest = iter(settled)
+                self._check_pending_acks(context, ready)
+            results = [store_draft(context, draft) for draft in ready]
+            rest = iter(results)
             outcomes = tuple(
-                refused[n] if n in refused else next(rest) for n in range(len(validated))
+                rejected(item) if isinstance(item, Rejection) else next(rest)
+                for item in batch.validated
             )
-            step = propagate(
-                tx, ChangeContext(action=Action.CASCADE, caller=self.caller, at=query_scope.now)
-            )
-            affected = summarize_affected(tx, self.caller, step=step, now=query_scope.now)
+            step = propagate(tx, context.change_context(Action.CASCADE, None))
+            affected = summarize_affected(tx, self.caller, step=step, now=context.now)
             pending = [
                 draft
-                for draft, one in zip(ready, settled, strict=True)
-                if awaits_embedding(draft, one)
+                for draft, result in zip(ready, results, strict=True)
+                if awaits_embedding(draft, result)
             ]
             is_embedding = all(draft.is_deferred for draft in pending)
             if self.services.store.moved_to or pending:
@@ -228,7 +220,7 @@ class Remember:
             if options.on_commit is not None:
                 options.on_commit(tx, outcomes)
             if idempotency is not None:
-                save_reply(tx, idempotency, reply=reply, query_scope=query_scope)
+                save_reply(context, idempotency, reply=reply)
         timer.end_stage("commit")
         if step.is_cut:
             continue_propagation(self.services, self.caller)
@@ -237,8 +229,14 @@ class Remember:
             replace(reply, stages_ms=timer.stages_ms), is_embedding=is_embedding
         )
 
-    def _query_scope(self) -> QueryScope:
-        return QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
+    def _context(self, tx: Transaction, options: WriteOptions) -> WriteContext:
+        return WriteContext(
+            tx=tx,
+            services=self.services,
+            caller=self.caller,
+            now=self.services.clock.now(),
+            options=options,
+        )
 
     def _prepare(
         self, draft: Draft, *, options: WriteOptions, timer: StageTimer
@@ -260,7 +258,7 @@ class Remember:
             return Rejection.of(error)
 
     def _find_stored(
-        self, ready: Sequence[PreparedDraft], *, query_scope: QueryScope, options: WriteOptions
+        self, ready: Sequence[PreparedDraft], *, options: WriteOptions
     ) -> frozenset[int]:
         """Return the places of drafts that are stored word for word, which need no vectors.
 
@@ -270,7 +268,8 @@ class Remember:
         if not ready:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            exact = [find_exact(tx, one, query_scope=query_scope, options=options) for one in ready]
+            context = self._context(tx, options)
+            exact = [find_exact(context, draft) for draft in ready]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
                 tx.index.follow()
@@ -283,29 +282,35 @@ class Remember:
         )
 
     def _emit_metrics(self, reply: RememberResult, *, is_embedding: bool) -> RememberResult:
-        """Emit the metrics of a reply, and return the reply."""
-        telemetry, tenant = self.services.telemetry, self.caller.tenant
-        if telemetry.is_on:
-            metrics = summarize_remember(reply, tenant=tenant, is_embedding=is_embedding)
-            telemetry.remembered(metrics)
+        """Emit memories by kind and rejections by code of a reply, and return the reply."""
+        if not self.services.telemetry.is_on:
+            return reply
+        results = [*reply.items, *(part for item in reply.items for part in item.derived)]
+        stored = (one for one in results if one.status is ItemStatus.STORED and one.kind)
+        not_stored = (ItemStatus.DUPLICATE, ItemStatus.REJECTED, ItemStatus.QUARANTINED)
+        refused = (one.code or str(one.status) for one in results if one.status in not_stored)
+        metrics = RememberMetrics(
+            tenant=self.caller.tenant,
+            stages_ms=reply.stages_ms or {},
+            stored=Counter(str(one.kind) for one in stored),
+            refused=Counter(refused),
+            is_embedding=is_embedding,
+        )
+        self.services.telemetry.remembered(metrics)
         return reply
 
-    def _check_pending_acks(
-        self,
-        tx: Transaction,
-        ready: Sequence[PreparedDraft],
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> None:
+    def _check_pending_acks(self, context: WriteContext, ready: Sequence[PreparedDraft]) -> None:
         """Reject the whole batch if action items bind any item that is not a report."""
         projects = {
-            one.project
-            for one in ready
-            if not (options.exempt_reports and is_report(one.admitted.kind, one.admitted.label))
+            draft.project
+            for draft in ready
+            if not (
+                context.options.exempt_reports
+                and is_report(draft.admitted.kind, draft.admitted.label)
+            )
         }
         if projects:
-            check_pending_acks(tx, self.caller, projects=projects, now=query_scope.now)
+            check_pending_acks(context.tx, self.caller, projects=projects, now=context.now)
 
     def _catch_up(self, *, is_embedding: bool, has_pending: bool) -> None:
         """Embed some pending memories once the embedder answers again.
@@ -337,236 +342,218 @@ class Remember:
         """Return the outcomes that drafts would have after those that were previewed before."""
         timer = StageTimer(self.services.clock)
         validated = [self._prepare(draft, options=options, timer=timer) for draft in drafts]
-        query_scope, before = self._query_scope(), previewed or PreviewedDrafts()
+        before = previewed or PreviewedDrafts()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return [
-                preview_one(tx, one, query_scope=query_scope, options=options, previewed=before)
-                for one in validated
-            ]
+            context = self._context(tx, options)
+            return [_preview(context, item, previewed=before) for item in validated]
 
-    def store_draft(
-        self,
-        tx: Transaction,
-        prepared: PreparedDraft,
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> ItemResult:
-        """Compare one prepared draft with the store, then store it or return why not."""
-        try:
-            check_expiry(prepared.draft, query_scope.now)
-            prepared = resolve_sources(tx, prepared, query_scope=query_scope)
-        except (InvalidInputError, NotFoundError, RejectedError) as error:
-            if not options.isolates_items:
-                raise
-            return rejected(Rejection.of(error))
-        refusal = check_skill(tx, prepared, query_scope=query_scope, options=options)
-        if refusal is not None:
-            return rejected(refusal)
-        outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
-        if outcome.status.is_new and options.checks_similarity and options.is_user_write:
-            credit_sources(tx, prepared, query_scope=query_scope, services=self.services)
-        if not prepared.derived or outcome.id is None:
-            return outcome
-        blocked = self._pending_ack_refusal(tx, prepared, query_scope=query_scope)
-        parts = [
-            self._store_derived(
-                tx,
-                blocked or limit_to_source(part, prepared),
-                query_scope=query_scope,
-                options=options,
-                source=outcome,
-            )
-            for part in prepared.derived
-        ]
-        return replace(outcome, derived=tuple(to_derived_result(one) for one in parts))
 
-    def _pending_ack_refusal(
-        self, tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
-    ) -> Rejection | None:
-        """Return why tagged parts of an exempt report are not stored.
+def _preview(
+    context: WriteContext, item: PreparedDraft | Rejection, *, previewed: PreviewedDrafts
+) -> ItemResult:
+    """Return the outcome of a draft, as far as exact comparison can tell."""
+    if isinstance(item, Rejection):
+        return rejected(item)
+    known = find_exact(context, item)
+    if known is not None:
+        return exists(known)
+    status = ItemStatus.EXISTS if previewed.has(item, now=context.now) else ItemStatus.STORED
+    return ItemResult(status=status, kind=item.admitted.kind, warnings=item.warnings)
 
-        The exemption covers the report itself, not the facts that it tags.
-        """
-        if not is_report(prepared.admitted.kind, prepared.admitted.label):
-            return None
-        try:
-            check_pending_acks(tx, self.caller, projects=[prepared.project], now=query_scope.now)
-        except RejectedError as refusal:
-            return Rejection.of(refusal)
+
+def store_draft(context: WriteContext, prepared: PreparedDraft) -> ItemResult:
+    """Compare one prepared draft with the store, then store it or return why not."""
+    try:
+        check_expiry(prepared.draft, context.now)
+        prepared = resolve_sources(context, prepared)
+    except (InvalidInputError, NotFoundError, RejectedError) as error:
+        if not context.options.isolates_items:
+            raise
+        return rejected(Rejection.of(error))
+    exact = find_exact(context, prepared)
+    refusal = check_skill(context, prepared, exact=exact)
+    if refusal is not None:
+        return rejected(refusal)
+    outcome = _store_new(context, prepared, exact=exact)
+    options = context.options
+    if outcome.status.is_new and options.checks_similarity and options.is_user_write:
+        credit_sources(context, prepared)
+    if not prepared.derived or outcome.id is None:
+        return outcome
+    blocked = _pending_ack_refusal(context, prepared)
+    parts = [
+        _store_derived(context, blocked or limit_to_source(part, prepared), source=outcome)
+        for part in prepared.derived
+    ]
+    return replace(outcome, derived=tuple(to_derived_result(part) for part in parts))
+
+
+def _pending_ack_refusal(context: WriteContext, prepared: PreparedDraft) -> Rejection | None:
+    """Return why tagged parts of an exempt report are not stored.
+
+    The exemption covers the report itself, not the facts that it tags.
+    """
+    if not is_report(prepared.admitted.kind, prepared.admitted.label):
         return None
+    projects = [prepared.project]
+    try:
+        check_pending_acks(context.tx, context.caller, projects=projects, now=context.now)
+    except RejectedError as refusal:
+        return Rejection.of(refusal)
+    return None
 
-    def _store_new(
-        self,
-        tx: Transaction,
-        prepared: PreparedDraft,
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> ItemResult:
-        known = find_exact(tx, prepared, query_scope=query_scope, options=options)
-        if known is not None and known.id not in options.exclude_ids:
-            return self._confirm_stored(
-                tx, known, prepared=prepared, query_scope=query_scope, options=options
-            )
-        neighbours, duplicate_check = self._compare(
-            tx, prepared, query_scope=query_scope, options=options
-        )
-        warnings = (*prepared.warnings, *duplicate_check.warnings)
-        near: tuple[CandidateMemory, ...]
-        match duplicate_check.decision:
-            case Unique(similar=near):
-                pass
-            case Duplicate(of=of, is_refused=True) if not prepared.draft.distinct_because:
-                part = repeated_part(prepared.text, known=of.text)
-                if part != of.text:
-                    of = replace(of, headline=derive_headline(part))
-                newer = changed_by(tx, of.id)
-                return duplicate(prepared.admitted.kind, of, changed_by=newer)
-            case Duplicate(of=of):
-                near = (of,)
-                kind = prepared.admitted.kind
-                warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
-        made = build_memory(
-            prepared, self.caller, now=query_scope.now, revision_number=options.revision_number
-        )
-        memory = options.as_proposal(made)
-        memory = commit(tx, memory, prepared=prepared, caller=self.caller, services=self.services)
-        link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
-        # An author who says why a text is distinct says that the others hold too.
-        is_distinct = bool(prepared.draft.distinct_because)
-        suggested, changes = self._relate(
-            tx,
+
+def _store_new(
+    context: WriteContext, prepared: PreparedDraft, *, exact: Memory | None
+) -> ItemResult:
+    options = context.options
+    if exact is not None and exact.id not in options.exclude_ids:
+        return _confirm_stored(context, exact, prepared=prepared)
+    neighbours, duplicate_check = _compare(context, prepared)
+    warnings = (*prepared.warnings, *duplicate_check.warnings)
+    near: tuple[CandidateMemory, ...]
+    match duplicate_check.decision:
+        case Unique(similar=near):
+            pass
+        case Duplicate(of=of, is_refused=True) if not prepared.draft.distinct_because:
+            part = repeated_part(prepared.text, known=of.text)
+            if part != of.text:
+                of = replace(of, headline=derive_headline(part))
+            newer = changed_by(context.tx, of.id)
+            return duplicate(prepared.admitted.kind, of, changed_by=newer)
+        case Duplicate(of=of):
+            near = (of,)
+            kind = prepared.admitted.kind
+            warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
+    made = build_memory(prepared, context.caller, now=context.now)
+    revision = replace(made, superseded_count=options.revision_number)
+    memory = commit(context, options.as_proposal(revision), prepared=prepared)
+    link_sources(context, memory, draft=prepared.draft)
+    suggested, changes = _relate(context, memory, prepared=prepared, near=neighbours)
+    # An author who says why a text is distinct says that the others hold too.
+    if duplicate_check.recurring is not None and not prepared.draft.distinct_because:
+        count_recurrence(context, duplicate_check.recurring, own=memory)
+    result = _stored(
+        memory,
+        near,
+        changes=changes,
+        warnings=warnings,
+        embedding_pending=prepared.vectors is None,
+    )
+    is_tied = prepared.draft.depends_on or options.revision_number or not options.checks_similarity
+    hint = None if is_tied or suggested else dependency_hint(context, memory)
+    return replace(result, hint=result.hint or hint, suggestions=suggested)
+
+
+_HELD_REASONS: Final = {
+    State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "
+    "recalled.",
+    State.CANDIDATE: "It is a proposal: it is not recalled until it is approved.",
+}
+
+
+def _stored(
+    memory: Memory,
+    near: Sequence[CandidateMemory],
+    *,
+    changes: Sequence[DetectedChange],
+    warnings: tuple[str, ...],
+    embedding_pending: bool,
+) -> ItemResult:
+    """Return the outcome of a stored memory."""
+    is_held = memory.state in AWAITING_STATES
+    return ItemResult(
+        status=ItemStatus.QUARANTINED if is_held else ItemStatus.STORED,
+        id=ids.show(ids.MEMORY, memory.id),
+        kind=memory.kind,
+        headline=memory.headline,
+        reason=_HELD_REASONS.get(memory.state),
+        hint="Check it, then remember it in your own words." if is_held else None,
+        similar=tuple(candidate.shown() for candidate in near),
+        conflicts=tuple(change.shown() for change in changes if change.is_disputed),
+        changes=tuple(_changed(memory, change) for change in changes if not change.is_disputed),
+        warnings=warnings,
+        embedding_pending=embedding_pending,
+    )
+
+
+def _changed(memory: Memory, change: DetectedChange) -> ChangedMemory:
+    new, old = (ids.show(ids.MEMORY, end.id) for end in (memory, change.older))
+    return ChangedMemory(
+        id=old,
+        headline=change.older.headline,
+        how=change.basis,
+        confirm=f"revise resolve {new} --other {old} --reason WHY",
+        deny=f"revise keep_both {new} --other {old} --reason WHY",
+    )
+
+
+def _compare(
+    context: WriteContext, prepared: PreparedDraft
+) -> tuple[Sequence[Neighbour], DuplicateCheck]:
+    """Compare a draft with its neighbours before it becomes one itself."""
+    if not context.options.checks_similarity:
+        return (), DuplicateCheck(decision=Unique())
+    space = context.services.store.space.under(prepared.parameters)
+    near = find_neighbours(context, prepared, space=space)
+    return near, check_duplicates(context, prepared, near=near, space=space)
+
+
+def _relate(
+    context: WriteContext, memory: Memory, *, prepared: PreparedDraft, near: Sequence[Neighbour]
+) -> tuple[tuple[DependencySuggestion, ...], tuple[DetectedChange, ...]]:
+    """Link a new memory to its reasons and to what it changes, or disputes."""
+    if not context.options.checks_similarity:
+        return (), ()
+    space = context.services.store.space.under(prepared.parameters)
+    suggested = find_dependencies(context, memory, prepared=prepared, space=space)
+    if prepared.draft.distinct_because:
+        return suggested, ()
+    changes = detect_changes(context, memory, near=near)
+    for change in changes:
+        put_link(
+            context,
             memory,
-            prepared=prepared,
-            query_scope=query_scope,
-            options=options,
-            near=neighbours,
+            to=change.older.id,
+            type_=LinkType.CONFLICTS_WITH if change.is_disputed else LinkType.CHANGES,
+            evidence=LinkEvidence(basis=change.basis, strength=CLAIMED),
         )
-        if duplicate_check.recurring is not None and not is_distinct:
-            count_recurrence(
-                tx, duplicate_check.recurring, caller=self.caller, at=query_scope.now, own=memory
-            )
-        result = stored(
-            memory,
-            near,
-            changes=changes,
-            warnings=warnings,
-            embedding_pending=prepared.vectors is None,
-        )
-        is_tied = (
-            prepared.draft.depends_on or options.revision_number or not options.checks_similarity
-        )
-        hint = (
-            None if is_tied or suggested else dependency_hint(tx, memory, query_scope=query_scope)
-        )
-        if not (hint or suggested):
-            return result
-        return replace(result, hint=result.hint or hint, suggestions=suggested)
+    return suggested, changes
 
-    def _compare(
-        self,
-        tx: Transaction,
-        prepared: PreparedDraft,
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> tuple[Sequence[Neighbour], DuplicateCheck]:
-        """Compare a draft with its neighbours before it becomes one itself."""
-        if not options.checks_similarity:
-            return (), DuplicateCheck(decision=Unique())
-        space = self.services.store.space.under(prepared.parameters)
-        near = find_neighbours(tx, prepared, query_scope=query_scope, space=space)
-        return near, check_duplicates(
-            prepared, near, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
-        )
 
-    def _relate(
-        self,
-        tx: Transaction,
-        memory: Memory,
-        *,
-        prepared: PreparedDraft,
-        query_scope: QueryScope,
-        options: WriteOptions,
-        near: Sequence[Neighbour],
-    ) -> tuple[tuple[DependencySuggestion, ...], tuple[DetectedChange, ...]]:
-        """Link a new memory to its reasons and to what it changes, or disputes."""
-        if not options.checks_similarity:
-            return (), ()
-        exclude_ids = options.exclude_ids
-        suggested = find_dependencies(
-            tx,
-            memory,
-            prepared=prepared,
-            query_scope=query_scope,
-            space=self.services.store.space.under(prepared.parameters),
-            exclude_ids=exclude_ids,
-        )
-        if prepared.draft.distinct_because:
-            return suggested, ()
-        changes = detect_changes(
-            tx, memory, near=near, query_scope=query_scope, exclude_ids=exclude_ids
-        )
-        for one in changes:
-            put_link(
-                tx,
-                memory,
-                to=one.older.id,
-                type_=LinkType.CONFLICTS_WITH if one.is_disputed else LinkType.CHANGES,
-                caller=self.caller,
-                evidence=LinkEvidence(basis=one.basis, strength=CLAIMED),
-            )
-        return suggested, changes
+def _store_derived(
+    context: WriteContext, part: PreparedDraft | Rejection, *, source: ItemResult
+) -> ItemResult:
+    """Store the tagged parts of a text, with the text as their source."""
+    if isinstance(part, Rejection) or source.id is None:
+        return rejected(part) if isinstance(part, Rejection) else source
+    id_ = ids.parse(ids.MEMORY, source.id)
+    draft = replace(part.draft, derived_from=(id_,))
+    if source.kind is Kind.MESSAGE:
+        draft = replace(draft, source_message_id=id_)
+        if draft.sharing is not Sharing.NONE and draft.source_ref:
+            # Readers of a shared decision see where it comes from, but not the message.
+            draft = replace(draft, source_ref=f"{source.id}, {draft.source_ref}")
+    is_stored = source.status is ItemStatus.STORED
+    if is_stored and source.kind and KINDS[source.kind].is_occurrence:
+        # A recurrence has its causes again, even in the same words.
+        draft = replace(draft, occurred_at=draft.occurred_at or context.now)
+    # Parts of a quarantined text are quarantined with it, and propose nothing.
+    held = source.status is ItemStatus.QUARANTINED
+    proposal: Mapping[str, object] | None = {} if held else None
+    exclude_ids = context.options.exclude_ids | {id_}
+    options = replace(
+        context.options, exclude_ids=exclude_ids, revision_number=0, proposal=proposal
+    )
+    context, part = replace(context, options=options), replace(part, draft=draft)
+    return _store_new(context, part, exact=find_exact(context, part))
 
-    def _store_derived(
-        self,
-        tx: Transaction,
-        part: PreparedDraft | Rejection,
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-        source: ItemResult,
-    ) -> ItemResult:
-        """Store the tagged parts of a text, with the text as their source."""
-        if isinstance(part, Rejection) or source.id is None:
-            return rejected(part) if isinstance(part, Rejection) else source
-        id_ = ids.parse(ids.MEMORY, source.id)
-        draft = replace(part.draft, derived_from=(id_,))
-        if source.kind is Kind.MESSAGE:
-            draft = replace(draft, source_message_id=id_)
-            if draft.sharing is not Sharing.NONE and draft.source_ref:
-                # Readers of a shared decision see where it comes from, but not the message.
-                draft = replace(draft, source_ref=f"{source.id}, {draft.source_ref}")
-        is_stored = source.status is ItemStatus.STORED
-        if is_stored and source.kind and KINDS[source.kind].is_occurrence:
-            # A recurrence has its causes again, even in the same words.
-            draft = replace(draft, occurred_at=draft.occurred_at or query_scope.now)
-        # Parts of a quarantined text are quarantined with it, and propose nothing.
-        held = source.status is ItemStatus.QUARANTINED
-        proposal: Mapping[str, object] | None = {} if held else None
-        exclude_ids = options.exclude_ids | {id_}
-        inherited = replace(options, exclude_ids=exclude_ids, revision_number=0, proposal=proposal)
-        return self._store_new(
-            tx, replace(part, draft=draft), query_scope=query_scope, options=inherited
-        )
 
-    def _confirm_stored(
-        self,
-        tx: Transaction,
-        known: Memory,
-        *,
-        prepared: PreparedDraft,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> ItemResult:
-        """Return that a text is stored already; count its recurrence and add its sources."""
-        is_captured = prepared.draft.auto_captured and options.proposal is None
-        if prepared.draft.derived_from and is_captured:
-            add_supporting_sources(
-                tx, known, by=prepared.draft.derived_from, query_scope=query_scope
-            )
-        if not is_recurrence(known, prepared):
-            return exists(known, changed_by=changed_by(tx, known.id))
-        times = count_recurrence(tx, known, caller=self.caller, at=query_scope.now)
-        return exists(known, times=times)
+def _confirm_stored(context: WriteContext, known: Memory, *, prepared: PreparedDraft) -> ItemResult:
+    """Return that a text is stored already; count its recurrence and add its sources."""
+    is_captured = prepared.draft.auto_captured and context.options.proposal is None
+    if prepared.draft.derived_from and is_captured:
+        add_supporting_sources(context, known, by=prepared.draft.derived_from)
+    if not is_recurrence(known, prepared):
+        return exists(known, changed_by=changed_by(context.tx, known.id))
+    return exists(known, times=count_recurrence(context, known))

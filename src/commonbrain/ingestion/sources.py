@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.ingestion.batch import WriteOptions
-from commonbrain.ingestion.deduplication import find_exact, is_comparable
+from commonbrain.ingestion.batch import WriteContext
+from commonbrain.ingestion.deduplication import is_comparable
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.validation import Rejection
@@ -27,15 +27,10 @@ from commonbrain.model.memory import (
 )
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope, is_visible
-from commonbrain.services import Services
+from commonbrain.model.scope import Scope, is_visible
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
-from commonbrain.storage.interface import QueryScope
 from commonbrain.text.rationale import mentions
 from commonbrain.text.repetition import may_repeat
-
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
 
 _HINT_CANDIDATES_MAX = 20
 """Memories read per entity for a hint, newest first."""
@@ -47,9 +42,7 @@ SCOPE_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 """Scopes by the number of readers."""
 
 
-def resolve_sources(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
-) -> PreparedDraft:
+def resolve_sources(context: WriteContext, prepared: PreparedDraft) -> PreparedDraft:
     """Lower trust and narrow scope to those of the sources; reads nothing without sources.
 
     Raises:
@@ -59,8 +52,8 @@ def resolve_sources(
         RejectedError: `scope_denied`, private memories of different authors would be mixed.
 
     """
-    sources = _sources(tx, prepared, caller=query_scope.caller)
-    _check_thread(tx, prepared, query_scope=query_scope)
+    sources = _sources(context, prepared)
+    _check_thread(context, prepared)
     if not sources:
         return prepared
     # A message addressed to the caller may be a source of the caller's private memories.
@@ -79,19 +72,19 @@ def resolve_sources(
 
 
 def check_skill(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
+    context: WriteContext, prepared: PreparedDraft, *, exact: Memory | None
 ) -> Rejection | None:
-    """Reject a trigger whose name another rule has, because skills are loaded by name."""
+    """Reject a trigger whose name another rule has, because skills are loaded by name.
+
+    `exact` is the stored memory with the same text, if there is one.
+    """
     detail = prepared.admitted.detail
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
     name = str(detail.skill["name"])
-    taken = namesakes(tx, query_scope.caller, name=name, exclude_ids=options.exclude_ids)
-    if not taken:
-        return None
+    taken = namesakes(context, name=name, exclude_ids=context.options.exclude_ids)
     # The very same rule is no namesake, unless another scope or project makes it a new memory.
-    same = find_exact(tx, prepared, query_scope=query_scope, options=options)
-    if same is not None and same.id in {one.id for one in taken}:
+    if not taken or (exact is not None and exact.id in {rule.id for rule in taken}):
         return None
     return Rejection(
         code="gate_skill",
@@ -100,57 +93,53 @@ def check_skill(
     )
 
 
-def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Caller) -> None:
+def link_sources(context: WriteContext, memory: Memory, *, draft: Draft) -> None:
     """Link a new memory to its sources and dependencies."""
-    for type_, to in (
-        (LinkType.DERIVED_FROM, draft.derived_from),
-        (LinkType.DEPENDS_ON, draft.depends_on),
-    ):
-        for one in dict.fromkeys(to):
-            put_link(tx, memory, to=one, type_=type_, caller=caller)
+    for source_id in dict.fromkeys(draft.derived_from):
+        put_link(context, memory, to=source_id, type_=LinkType.DERIVED_FROM)
+    for support_id in dict.fromkeys(draft.depends_on):
+        put_link(context, memory, to=support_id, type_=LinkType.DEPENDS_ON)
 
 
-def credit_sources(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, services: Services
-) -> None:
+def credit_sources(context: WriteContext, prepared: PreparedDraft) -> None:
     """Record positive feedback for the sources of a stored text."""
     draft = prepared.draft
     if draft.auto_captured:
         return
-    named = (one.id for one in mentions(prepared.text))
+    named = (mention.id for mention in mentions(prepared.text))
     source_ids = (*draft.derived_from, *draft.depends_on, *named)
-    record_feedback(
-        tx,
-        services,
-        use=FeedbackEvent.by(
-            query_scope.caller, source_ids, mark=FeedbackMark.USED, at=query_scope.now
-        ),
-    )
+    use = FeedbackEvent.by(context.caller, source_ids, mark=FeedbackMark.USED, at=context.now)
+    record_feedback(context.tx, context.services, use=use)
 
 
-def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> str | None:
+def dependency_hint(context: WriteContext, memory: Memory) -> str | None:
     """Suggest a rule or decision about the same entity as a possible dependency."""
     if not KINDS[memory.kind].suggests_dependency or not memory.references:
         return None
-    criteria = Filter(kinds=_JUSTIFYING, project=memory.project, trust_min=0.0)
-    there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
-    rules_and_facts = tx.memories.get(
-        tx.memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
+    there, memories = context.query_scope(_justifying(memory)), context.tx.memories
+    rules_and_facts = memories.get(
+        memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
     )
     decided = [
-        one
-        for one in rules_and_facts.values()
-        if one.id != memory.id and (KINDS[one.kind].is_binding or one.label == _DECISION)
+        candidate
+        for candidate in rules_and_facts.values()
+        if candidate.id != memory.id
+        and (KINDS[candidate.kind].is_binding or candidate.label == _DECISION)
     ]
     if not decided:
         return None
-    one = max(decided, key=lambda memory: memory.id)
-    shared = ", ".join(sorted(set(one.references) & set(memory.references)))
-    own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
+    latest = max(decided, key=lambda candidate: candidate.id)
+    shared = ", ".join(sorted(set(latest.references) & set(memory.references)))
+    own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, latest.id))
     return (
         f"{its} decides on {shared} too. If this holds only while that does: "
         f"revise link {own}, other {its}, value depends_on."
     )
+
+
+def _justifying(memory: Memory) -> Filter:
+    """Select what may be the reason for a memory."""
+    return Filter(kinds=_JUSTIFYING, project=memory.project, trust_min=0.0)
 
 
 def limit_to_source(
@@ -177,46 +166,36 @@ def _conversation(source: PreparedDraft) -> str | None:
     return f"{detail.sender} to {to}{others}{thread}"
 
 
-def add_supporting_sources(
-    tx: Transaction, known: Memory, *, by: Sequence[int], query_scope: QueryScope
-) -> None:
+def add_supporting_sources(context: WriteContext, known: Memory, *, by: Sequence[int]) -> None:
     """Link a derived memory to further texts that state it.
 
     A text with less trust or fewer readers only supports the memory; it is not a source.
     """
+    tx = context.tx
     supports = tx.graph.supports([known.id])
-    sources = {one.to_id for one in supports if one.type is LinkType.DERIVED_FROM}
+    sources = {support.to_id for support in supports if support.type is LinkType.DERIVED_FROM}
     # Earlier versions linked extracted memories to their message by name alone.
     named = {known.source_message_id} - {None} - sources
-    for one in tx.memories.get([id_ for id_ in (*named, *by) if id_ is not None]).values():
-        if one.id in sources or one.id == known.id or one.state not in CURRENT_STATES:
+    for text in tx.memories.get([id_ for id_ in (*named, *by) if id_ is not None]).values():
+        if text.id in sources or text.id == known.id or text.state not in CURRENT_STATES:
             continue
-        can_hold = 0 < len(sources | named) < SOURCES_MAX and _can_be_source(one, known)
-        if can_hold:
-            _link_existing(tx, known, of=one, type_=LinkType.DERIVED_FROM, query_scope=query_scope)
-        elif known.kind is Kind.ATOM and not _supports(tx, one, known=known):
-            _link_existing(tx, one, of=known, type_=LinkType.SUPPORTS, query_scope=query_scope)
+        is_own = known.scope is not Scope.PRIVATE or text.agent == known.agent
+        is_wide = SCOPE_WIDTH[text.scope] >= SCOPE_WIDTH[known.scope]
+        is_trusted = text.trust.weight >= known.trust.weight
+        has_room = 0 < len(sources | named) < SOURCES_MAX
+        if has_room and is_own and is_wide and is_trusted:
+            _link_existing(context, known, of=text, type_=LinkType.DERIVED_FROM)
+        elif known.kind is Kind.ATOM:
+            links = tx.links.touching([text.id], types=[LinkType.SUPPORTS])
+            if all(link.to_id != known.id for link in links):
+                _link_existing(context, text, of=known, type_=LinkType.SUPPORTS)
 
 
-def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
-    links = tx.links.touching([one.id], types=[LinkType.SUPPORTS])
-    return any(link.to_id == known.id for link in links)
-
-
-def _can_be_source(source: Memory, known: Memory) -> bool:
-    """Return whether a memory is no more trusted and no wider than a later source."""
-    is_own = known.scope is not Scope.PRIVATE or source.agent == known.agent
-    is_wide = SCOPE_WIDTH[source.scope] >= SCOPE_WIDTH[known.scope]
-    return is_own and is_wide and source.trust.weight >= known.trust.weight
-
-
-def _link_existing(
-    tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, query_scope: QueryScope
-) -> None:
+def _link_existing(context: WriteContext, memory: Memory, *, of: Memory, type_: LinkType) -> None:
     """Link an existing memory, with the lower trust of the two."""
-    trust = min((memory.trust, of.trust), key=lambda one: one.weight)
-    now = replace(memory, trust=trust, recorded_at=query_scope.now)
-    put_link(tx, now, to=of.id, type_=type_, caller=query_scope.caller)
+    trust = min((memory.trust, of.trust), key=lambda trust: trust.weight)
+    now = replace(memory, trust=trust, recorded_at=context.now)
+    put_link(context, now, to=of.id, type_=type_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,12 +210,11 @@ NO_EVIDENCE: Final = LinkEvidence()
 
 
 def put_link(
-    tx: Transaction,
+    context: WriteContext,
     memory: Memory,
     *,
     to: int,
     type_: LinkType,
-    caller: Caller,
     evidence: LinkEvidence = NO_EVIDENCE,
 ) -> None:
     """Link a new memory to another, with its own author and trust."""
@@ -247,29 +225,29 @@ def put_link(
         type=type_,
         strength=evidence.strength,
         basis=evidence.basis,
-        agent=caller.agent,
+        agent=context.caller.agent,
         trust=memory.trust,
         created_at=now,
         observed_at=now,
     )
-    tx.links.put(link)
-    change_context = ChangeContext(action=Action.LINK, caller=caller, at=now)
-    record_related_change(
-        tx, memory, change_context=change_context, before={}, after={"link": link_image(link)}
-    )
+    context.tx.links.put(link)
+    change_context = ChangeContext(action=Action.LINK, caller=context.caller, at=now)
+    image = {"link": link_image(link)}
+    record_related_change(context.tx, memory, change_context=change_context, before={}, after=image)
 
 
-def _sources(tx: Transaction, prepared: PreparedDraft, *, caller: Caller) -> list[Memory]:
+def _sources(context: WriteContext, prepared: PreparedDraft) -> list[Memory]:
     draft = prepared.draft
     message_id = draft.source_message_id
     source_ids = [*draft.derived_from, *([message_id] if message_id is not None else [])]
     all_ids = [*source_ids, *draft.depends_on]
     if not all_ids:
         return []
-    known = tx.memories.get(all_ids)
+    known = context.tx.memories.get(all_ids)
     for id_ in all_ids:
-        one = known.get(id_)
-        if one is None or one.state not in FINDABLE_STATES or not is_visible(caller, one):
+        source = known.get(id_)
+        is_findable = source is not None and source.state in FINDABLE_STATES
+        if source is None or not is_findable or not is_visible(context.caller, source):
             raise NotFoundError(
                 f"There is no memory {ids.show(ids.MEMORY, id_)} to rest it on.",
                 hint="Check the id, or leave it out.",
@@ -282,29 +260,30 @@ def _sources(tx: Transaction, prepared: PreparedDraft, *, caller: Caller) -> lis
     return [known[id_] for id_ in dict.fromkeys(source_ids)]
 
 
-def _check_thread(tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope) -> None:
+def _check_thread(context: WriteContext, prepared: PreparedDraft) -> None:
     """Check that the author can see the thread or parent of a message."""
-    detail = prepared.admitted.detail
+    detail, tx = prepared.admitted.detail, context.tx
     if not isinstance(detail, MessageDetail):
         return
-    if detail.thread_id is not None and not _is_open(tx, detail.thread_id, query_scope=query_scope):
+    if detail.thread_id is not None and not _is_open(context, detail.thread_id):
         raise InvalidInputError(
             "There is no such thread.", hint="Ask which there are, or leave it out: it opens one."
         )
     if detail.parent_id is None:
         return
     parent = tx.memories.get([detail.parent_id]).get(detail.parent_id)
-    if parent is None or not is_visible(query_scope.caller, parent):
+    if parent is None or not is_visible(context.caller, parent):
         raise InvalidInputError("There is no such parent message.", hint="Leave parent_id out.")
 
 
-def _is_open(tx: Transaction, thread_id: int, *, query_scope: QueryScope) -> bool:
+def _is_open(context: WriteContext, thread_id: int) -> bool:
     """Return whether the author can see a message of a thread; an empty thread is open to all."""
-    is_begun = tx.threads.is_begun(thread_id)
+    threads = context.tx.threads
+    is_begun = threads.is_begun(thread_id)
     if not is_begun:
         return is_begun is False
-    caller, now = query_scope.caller, query_scope.now
-    return bool(tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))
+    caller, now = context.caller, context.now
+    return bool(threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))
 
 
 _SUGGESTIONS_MAX: Final = 3
@@ -313,78 +292,59 @@ _BASIS: Final = "because"
 
 
 def find_dependencies(
-    tx: Transaction,
-    memory: Memory,
-    *,
-    prepared: PreparedDraft,
-    query_scope: QueryScope,
-    space: EmbeddingSpace,
-    exclude_ids: Collection[int],
+    context: WriteContext, memory: Memory, *, prepared: PreparedDraft, space: EmbeddingSpace
 ) -> tuple[DependencySuggestion, ...]:
     """Link a new memory to those it names as reasons, and suggest further ones."""
     if memory.state in AWAITING_STATES or not KINDS[memory.kind].can_depend:
         return ()
+    draft = prepared.draft
     # A revision does not depend on what it replaces.
-    known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *exclude_ids}
-    named = _link_named(tx, memory, known=known, query_scope=query_scope)
-    suggested = {one.id: (one, SuggestionBasis.NAMED) for one in named}
-    for one in _match_rationales(
-        tx, memory, prepared=prepared, query_scope=query_scope, space=space
-    ):
-        if one.id not in known:
-            suggested.setdefault(one.id, (one, SuggestionBasis.REASON))
-    return tuple(_suggestion(memory, one, how=how) for one, how in suggested.values())[
+    known = {*draft.depends_on, *draft.derived_from, memory.id, *context.options.exclude_ids}
+    named = _link_named(context, memory, known=known)
+    suggested = {other.id: (other, SuggestionBasis.NAMED) for other in named}
+    for reason in _match_rationales(context, memory, prepared=prepared, space=space):
+        if reason.id not in known:
+            suggested.setdefault(reason.id, (reason, SuggestionBasis.REASON))
+    return tuple(_suggestion(memory, other, how=how) for other, how in suggested.values())[
         :_SUGGESTIONS_MAX
     ]
 
 
-def _link_named(
-    tx: Transaction, memory: Memory, *, known: set[int], query_scope: QueryScope
-) -> list[Memory]:
+def _link_named(context: WriteContext, memory: Memory, *, known: set[int]) -> list[Memory]:
     """Link memories named as reasons and add them to the known ones.
 
     Return those merely mentioned.
     """
     mentioned = {one.id: one.is_rationale for one in mentions(memory.text) if one.id not in known}
-    memories = tx.memories.get(list(mentioned)) if mentioned else {}
-    current = [one for one in memories.values() if _holds(one, query_scope)]
-    for one in current:
-        if mentioned[one.id]:
-            known.add(one.id)
-            put_link(
-                tx,
-                memory,
-                to=one.id,
-                type_=LinkType.DEPENDS_ON,
-                caller=query_scope.caller,
-                evidence=LinkEvidence(basis=_BASIS),
-            )
-    return [one for one in current if not mentioned[one.id]]
-
-
-def _holds(one: Memory, query_scope: QueryScope) -> bool:
-    is_current = one.state in CURRENT_STATES and not one.is_over(query_scope.now)
-    return is_current and is_visible(query_scope.caller, one)
+    memories = context.tx.memories.get(list(mentioned)) if mentioned else {}
+    current = [
+        other
+        for other in memories.values()
+        if other.state in CURRENT_STATES
+        and not other.is_over(context.now)
+        and is_visible(context.caller, other)
+    ]
+    evidence = LinkEvidence(basis=_BASIS)
+    for other in current:
+        if mentioned[other.id]:
+            known.add(other.id)
+            put_link(context, memory, to=other.id, type_=LinkType.DEPENDS_ON, evidence=evidence)
+    return [other for other in current if not mentioned[other.id]]
 
 
 def _match_rationales(
-    tx: Transaction,
-    memory: Memory,
-    *,
-    prepared: PreparedDraft,
-    query_scope: QueryScope,
-    space: EmbeddingSpace,
+    context: WriteContext, memory: Memory, *, prepared: PreparedDraft, space: EmbeddingSpace
 ) -> Iterator[Memory]:
     """Return the memories that state the reasons in the text, nearest first."""
-    criteria = Filter(kinds=_JUSTIFYING, project=memory.project, trust_min=0.0)
-    there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
+    tx, at_least = context.tx, space.similar_threshold
+    there = context.query_scope(_justifying(memory))
     for clause, vectors in zip(prepared.rationales, prepared.rationale_vectors, strict=False):
-        hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=space.similar_threshold)
+        hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=at_least)
         memories = tx.memories.get([hit.id for hit in hits])
         for hit in hits:
-            one = memories.get(hit.id)
-            if one is not None and _can_support(one, memory, clause=clause):
-                yield one
+            found = memories.get(hit.id)
+            if found is not None and _can_support(found, memory, clause=clause):
+                yield found
 
 
 def _can_support(one: Memory, memory: Memory, *, clause: str) -> bool:
@@ -405,12 +365,11 @@ def _suggestion(memory: Memory, one: Memory, *, how: SuggestionBasis) -> Depende
     )
 
 
-def namesakes(
-    tx: Transaction, caller: Caller, *, name: str, exclude_ids: Iterable[int]
-) -> list[Memory]:
+def namesakes(context: WriteContext, *, name: str, exclude_ids: Iterable[int]) -> list[Memory]:
     """Return the other current rules with this name that the caller may see.
 
     Private rules of others are not checked, because a rejected name would reveal them.
     """
-    others = [id_ for id_ in tx.memories.with_skill(name) if id_ not in set(exclude_ids)]
-    return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
+    memories = context.tx.memories
+    others = [id_ for id_ in memories.with_skill(name) if id_ not in set(exclude_ids)]
+    return [rule for rule in memories.get(others).values() if is_visible(context.caller, rule)]

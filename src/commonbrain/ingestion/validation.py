@@ -6,7 +6,7 @@ The result is a closed union: `Valid`, or `Rejection` with the check, the reason
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -305,14 +305,10 @@ def _find(draft: Draft, scanner: SecretScanner) -> list[tuple[str, SecretMatch]]
         for one in scanner.find(text)
     ] + [
         (describe_secret(one, text, what=ATTACHMENT), one)
-        for text in _assigned_texts(draft, scanner)
+        # A text of the attachment may be a secret because of its name alone.
+        for name, value in named_texts(draft.attachment)
+        if not any(one.is_certain for part in (name, value) for one in scanner.find(part))
+        for text in [as_assigned(name, value)]
         for one in scanner.find(text)
         if one.is_certain
     ]
-
-
-def _assigned_texts(draft: Draft, scanner: SecretScanner) -> Iterator[str]:
-    """Yield the texts of the attachment that can be secrets because of their names only."""
-    for name, text in named_texts(draft.attachment):
-        if not any(one.is_certain for part in (name, text) for one in scanner.find(part)):
-            yield as_assigned(name, text)

@@ -17,7 +17,12 @@ from commonbrain.administration.embedding_spaces import (
     fill_space,
     services_in_space,
 )
-from commonbrain.consolidation.artifact_cleanup import schedule_purge
+from commonbrain.consolidation.artifact_cleanup import (
+    PENDING_ARCHIVE,
+    archive_of,
+    read_upload,
+    schedule_purge,
+)
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
@@ -30,13 +35,7 @@ from commonbrain.storage.job_queue import (
     WorkerStoppedError,
     enqueue_embedding,
 )
-from commonbrain.transfer.export import (
-    PENDING_ARCHIVE,
-    Export,
-    ExportResult,
-    archive_of,
-    read_upload,
-)
+from commonbrain.transfer.archive import Export, ExportResult
 from commonbrain.transfer.importer import ReadsZip, join_part
 from commonbrain.transfer.imports import (
     Import,

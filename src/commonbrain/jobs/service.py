@@ -8,7 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.consolidation.artifact_cleanup import schedule_purge
+from commonbrain.consolidation.artifact_cleanup import (
+    expedite_discard,
+    read_upload,
+    schedule_purge,
+)
 from commonbrain.jobs.registry import check_arguments, kind_of
 from commonbrain.model import ids
 from commonbrain.model.errors import (
@@ -34,7 +38,7 @@ from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.storage.zip_files import check_packed
-from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
+from commonbrain.transfer.archive import check_may_move
 from commonbrain.transfer.importer import (
     LocatesProjects,
     ReadsHiddenFiles,

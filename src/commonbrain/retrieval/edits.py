@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.invalidation.reviews import open_reviews
+from commonbrain.invalidation.dependents import open_reviews
 from commonbrain.model.kinds import KINDS, kinds_where
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.invalidation.reviews import Dependent, dependents, open_reviews, review_notice
+from commonbrain.invalidation.dependents import Dependent, dependents, open_reviews, review_notice
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.invalidation.reviews import open_reviews, review_notes
+from commonbrain.invalidation.dependents import open_reviews, review_notes
 from commonbrain.model.kinds import SUMMARY, Kind
 from commonbrain.model.limits import EXPANSION_MAX
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure

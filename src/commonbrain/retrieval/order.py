@@ -37,6 +37,7 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
 from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
 from commonbrain.retrieval.score import has_answer
+from commonbrain.retrieval.table import SKILL
 from commonbrain.text.normalisation import is_same_text
 from commonbrain.text.repetition import adds_nothing, content_stems
 from commonbrain.text.segmentation import Sought, excerpt

@@ -1,4 +1,7 @@
-"""The archive format: records as JSON lines; a test checks that writing and reading agree."""
+"""Archives: every record of a tenant in one order, written to a file of JSON lines and read again.
+
+A test checks that writing and reading agree.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,31 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Final, get_type_hints
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
 from commonbrain.model.memory import UNREAD, Memory, Thread
 from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Revision
+from commonbrain.model.scope import Caller, Role
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision
+from commonbrain.services import Services
 from commonbrain.storage.interface import Annotation
 from commonbrain.transfer.importer import Unreadable
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +104,14 @@ def to_json(record: Record) -> Fields:
     """Convert a record to an object with one key, the name of its type."""
     match record:
         case ArchivedRecord(memory=memory, changed=changed):
-            return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
+            # What the text says is read again by the store that takes it in.
+            fields = _plain("memory", replace(memory, reading=UNREAD))
+            fields["detail"] = _shown_detail(memory.detail)
+            return {"memory": fields | _each({"changed": changed}, ids.show)}
         case Revision():
-            return {"change": _change(record)}
+            images = {"before": record.before, "after": record.after}
+            shown = {side: _shown_image(image) for side, image in images.items() if image}
+            return {"change": _plain("change", record) | shown}
         case Thread() | Link() | Annotation() | Review() | Receipt() | TaskDecision():
             what = _NAMES[type(record)]
             return {what: _plain(what, record)}
@@ -119,7 +137,7 @@ def from_json(value: object) -> Record:
 
 def _read(value: Any) -> Record:  # noqa: ANN401 whatever a file holds
     [(what, given)] = value.items()
-    fields = _each(given, _parse)
+    fields = _each(given, ids.parse)
     if what in _OWN:
         fields["id"] = ids.parse(_OWN[what], given["id"])
     if what == "memory":
@@ -133,24 +151,12 @@ def _read(value: Any) -> Record:  # noqa: ANN401 whatever a file holds
     return _adapter(_TYPES[what]).validate_python(fields)
 
 
-def _memory(memory: Memory) -> Fields:
-    # What the text says is read again by the store that takes it in.
-    fields = _plain("memory", replace(memory, reading=UNREAD))
-    return fields | {"detail": _shown_detail(memory.detail)}
-
-
-def _change(change: Revision) -> Fields:
-    fields = _plain("change", change)
-    images = {"before": change.before, "after": change.after}
-    return fields | {side: _shown_image(image) for side, image in images.items() if image}
-
-
 def _plain(what: str, record: object) -> Fields:
     """Return the fields without a default value as JSON, with ids as they are shown."""
     fields = _adapter(type(record)).dump_python(record, mode="json", exclude_defaults=True)
     if what in _OWN:
         fields["id"] = ids.show(_OWN[what], fields["id"])
-    return _each(fields, _show)
+    return _each(fields, ids.show)
 
 
 def _shown_image(image: Mapping[str, object]) -> Fields:
@@ -160,16 +166,16 @@ def _shown_image(image: Mapping[str, object]) -> Fields:
         else _field(name).dump_python(value, mode="json")
         for name, value in image.items()
     }
-    return _each(written, _show)
+    return _each(written, ids.show)
 
 
 def _shown_detail(detail: object) -> Fields:
     fields = _adapter(type(detail)).dump_python(detail, mode="json", exclude_defaults=True)
-    return {"kind": _KIND_OF[type(detail)], **_each(fields, _show)}  # type: ignore[index]
+    return {"kind": _KIND_OF[type(detail)], **_each(fields, ids.show)}  # type: ignore[index]
 
 
 def _image(given: Mapping[str, Any]) -> Fields:
-    fields = _each(given, _parse)
+    fields = _each(given, ids.parse)
     return {
         name: _detail(value) if name == "detail" else _field(name).validate_python(value)
         for name, value in fields.items()
@@ -179,7 +185,7 @@ def _image(given: Mapping[str, Any]) -> Fields:
 def _detail(given: Mapping[str, Any]) -> object:
     fields = dict(given)
     kind = Kind(fields.pop("kind"))
-    return _adapter(KINDS[kind].detail).validate_python(_each(fields, _parse))
+    return _adapter(KINDS[kind].detail).validate_python(_each(fields, ids.parse))
 
 
 def _each(fields: Mapping[str, Any], turn: Callable[[str, Any], Any]) -> Fields:
@@ -188,14 +194,6 @@ def _each(fields: Mapping[str, Any], turn: Callable[[str, Any], Any]) -> Fields:
         name: turn(_POINTERS[name], value) if name in _POINTERS and value is not None else value
         for name, value in fields.items()
     }
-
-
-def _show(prefix: str, id_: int) -> str:
-    return ids.show(prefix, id_)
-
-
-def _parse(prefix: str, text: str) -> int:
-    return ids.parse(prefix, text)
 
 
 def _bounded(memory: Memory) -> Memory:
@@ -340,3 +338,114 @@ def _value(raw: bytes) -> Any:  # noqa: ANN401 whatever a file holds
         return json.loads(raw)
     except ValueError:
         return None
+
+
+_PAGE: Final = 500
+"""Memories in memory at once; the file is as long as the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """What an export wrote, and where."""
+
+    path: str
+    memories: int
+    records: int
+    """Includes threads, links, annotations, changes, receipts and acknowledgements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Exports for one caller."""
+
+    services: Services
+    caller: Caller
+
+    def __call__(
+        self, target: str | Path, *, on_progress: Callable[[float], None] = lambda _: None
+    ) -> ExportResult:
+        """Write every memory of the tenant to a new file, in every state and scope.
+
+        Private memories of all agents are included: protect the file like the store. The audit,
+        traces and vectors are not included.
+
+        Args:
+            target: a file that does not exist yet.
+            on_progress: called with the progress, 0..1, after every 500 memories.
+
+        Raises:
+            RejectedError: `insufficient_role`, the caller is not an admin.
+            InvalidInputError: the file exists already.
+            UnavailableError: the store or the file cannot be used; no file is left.
+
+        """
+        check_may_move(self.caller)
+        path = Path(target)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            total = sum(tx.memories.counts().values())
+            if self.services.guard is not None:
+                self.services.guard.note_copy(
+                    self.caller, action="export", subject=path.name, memories=total
+                )
+            records = write_archive(path, read_records(tx, total=total, on_progress=on_progress))
+        return ExportResult(path=str(path), memories=total, records=records)
+
+
+def check_may_move(caller: Caller) -> None:
+    """Check that the caller is an admin.
+
+    Raises:
+        RejectedError: `insufficient_role`.
+
+    """
+    if caller.role is not Role.ADMIN:
+        raise RejectedError(
+            f"Agent {caller.agent} is a {caller.role}; export and its import are for admins.",
+            code="insufficient_role",
+            hint="Ask an admin.",
+        )
+
+
+def read_records(
+    tx: Transaction, *, total: int, on_progress: Callable[[float], None]
+) -> Iterator[Record]:
+    """Yield all records so that each refers to earlier ones only."""
+    yield from _threads(tx)
+    for done, page in enumerate(_pages(tx), 1):
+        latest = tx.changes.latest(page)
+        for memory in tx.memories.get(page).values():
+            yield ArchivedRecord(memory=memory, changed=latest.get(memory.id, 0))
+        on_progress(min(1.0, done * _PAGE / max(total, 1)))
+    for page in _pages(tx):
+        yield from _related_records(tx, page)
+    for page in _pages(tx):
+        # They follow from the rest, except confirmations, and may refer to any two memories.
+        for those in tx.reviews.of(page).values():
+            yield from those
+
+
+def _threads(tx: Transaction) -> Iterator[Record]:
+    after = 0
+    while page := tx.threads.page(after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
+
+
+def _pages(tx: Transaction) -> Iterator[list[int]]:
+    after = -1
+    while page := tx.memories.page(after=after, limit=_PAGE):
+        yield page
+        after = page[-1]
+
+
+def _related_records(tx: Transaction, page: list[int]) -> Iterator[Record]:
+    """Yield the records related to some memories; a link belongs to its first memory."""
+    here = set(page)
+    yield from (link for link in tx.links.touching(page) if link.from_id in here)
+    for notes in tx.annotations.of(page).values():
+        yield from notes
+    yield from tx.changes.of(page)
+    for receipts in tx.messages.of(page).values():
+        yield from receipts
+    for acks in tx.acks.of(page).values():
+        yield from acks

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.extras import extra_missing, is_installed
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
-from commonbrain.ingestion.preview import PreviewedDrafts
+from commonbrain.ingestion.deduplication import PreviewedDrafts
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import REDACTED

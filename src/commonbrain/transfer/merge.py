@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import Vectors
+from commonbrain.history.metadata import find_link
 from commonbrain.ingestion.embedding import vectors_for
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.kinds import Detail, MessageDetail
+from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.links import Link, link_image
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
@@ -32,8 +33,13 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.storage.job_queue import enqueue_embedding
-from commonbrain.transfer.archive import ArchivedRecord, ArchiveLine, Record, read_archive
-from commonbrain.transfer.export import check_may_move
+from commonbrain.transfer.archive import (
+    ArchivedRecord,
+    ArchiveLine,
+    Record,
+    check_may_move,
+    read_archive,
+)
 from commonbrain.transfer.importer import Unreadable, check_is_path
 from commonbrain.transfer.imports import (
     FROM_START,
@@ -42,48 +48,52 @@ from commonbrain.transfer.imports import (
     ResumeOptions,
     check_ended,
 )
-from commonbrain.transfer.relations import last_change_of, same_link
+from commonbrain.transfer.relations import last_change_of
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-def exists_in_store(tx: Transaction, record: Record) -> bool:
-    """Return whether a record exists, in any state."""
+def _find(tx: Transaction, record: Record) -> Record | Memory | None:  # noqa: PLR0911 one for each
+    """Return what is stored in the place of a record, in any state."""
     match record:
         case ArchivedRecord(memory=memory):
-            return bool(tx.memories.get([memory.id]))
+            return tx.memories.get([memory.id]).get(memory.id)
         case Thread(id=id_):
-            return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
-        case _:
-            return _is_related_known(tx, record)
+            page = tx.threads.page(after=id_ - 1, limit=1)
+            return next((thread for thread in page if thread.id == id_), None)
+        case Link():
+            return find_link(tx, record.from_id, to_id=record.to_id, type_=record.type)
+        case Annotation(memory_id=owner):
+            notes = tx.annotations.of([owner]).get(owner, ())
+            return next((note for note in notes if note.id == record.id), None)
+        case Receipt(message_id=owner):
+            receipts = tx.messages.of([owner]).get(owner, ())
+            return next((known for known in receipts if known.agent == record.agent), None)
+        case Revision(memory_id=owner):
+            return next((known for known in tx.changes.of([owner]) if known.id == record.id), None)
+        case Review(memory_id=owner):
+            reviews = tx.reviews.of([owner]).get(owner, ())
+            return next((known for known in reviews if known.cause_id == record.cause_id), None)
+        case TaskDecision(memory_id=owner):
+            acks = tx.acks.of([owner]).get(owner, ())
+            return next((known for known in acks if known.whose == record.whose), None)
 
 
-def _is_related_known(
-    tx: Transaction, record: Link | Annotation | Receipt | Revision | Review | TaskDecision
-) -> bool:
+def _preview(tx: Transaction, record: Record) -> str:
+    """Return whether a record is known, whatever the records before it would change."""
+    known = _find(tx, record)
     match record:
-        case Annotation(memory_id=memory_id, id=id_):
-            return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
-        case Receipt(message_id=message_id, agent=agent):
-            delivered = tx.messages.of([message_id]).get(message_id, ())
-            return any(one.agent == agent for one in delivered)
-        case Link() | TaskDecision():
-            there = same_link(tx, record) if isinstance(record, Link) else same_ack(tx, record)
-            return there is not None or (isinstance(record, Link) and was_dropped(tx, record))
-        case Revision(memory_id=memory_id, id=id_):
-            return any(change.id == id_ for change in tx.changes.of([memory_id]))
-        case Review(memory_id=memory_id):
-            return record in tx.reviews.of([memory_id]).get(memory_id, ())
+        case Review():
+            is_known = known == record
+        case Link():
+            is_known = known is not None or _was_dropped(tx, record)
+        case _:
+            is_known = known is not None
+    return "exists" if is_known else "stored"
 
 
-def same_ack(tx: Transaction, ack: TaskDecision) -> TaskDecision | None:
-    """Return the acknowledgement by the same session."""
-    there = tx.acks.of([ack.memory_id]).get(ack.memory_id, ())
-    return next((one for one in there if one.whose == ack.whose), None)
-
-
-def was_dropped(tx: Transaction, link: Link) -> bool:
+def _was_dropped(tx: Transaction, link: Link) -> bool:
     """Return whether the last change of a link here removed it, after it was observed."""
     last = last_change_of(tx, link)
     return last is not None and "link" not in last.after and last.at >= link.observed_at
@@ -188,28 +198,33 @@ class Merge:
         on_commit: Callable[[Transaction, ImportReport], None],
     ) -> ImportReport:
         embedded = self._embed([] if dry_run else batch)
-        vectors = embedded or {}
         outcomes: list[str] = []
         refusals = list(report.refusals)
         opened = self.services.store.snapshot if dry_run else self.services.store.begin
         with opened(self.caller.tenant) as tx:
+            now = self.services.clock.now()
             if not (dry_run or merge_state.is_begun):
                 # Action items in the file bind others, but not the rest of the file.
-                projects, now = merge_state.projects, self.services.clock.now()
-                check_pending_acks(tx, self.caller, projects=projects, now=now)
+                check_pending_acks(tx, self.caller, projects=merge_state.projects, now=now)
                 merge_state.is_begun = True
+            writer = _RecordWriter(
+                tx=tx,
+                services=self.services,
+                caller=self.caller,
+                now=now,
+                merge_state=merge_state,
+                vectors=embedded or {},
+            )
             for line in batch:
                 match line.content:
                     case Unreadable(where=where, reason=reason):
                         refusals.append(Refusal(where=where, reason=reason))
                         outcomes.append("unreadable")
                     case record if dry_run:
-                        outcomes.append("exists" if exists_in_store(tx, record) else "stored")
+                        outcomes.append(_preview(tx, record))
                     case record:
                         try:
-                            outcomes.append(
-                                self._take(tx, record, merge_state=merge_state, vectors=vectors)
-                            )
+                            outcomes.append(writer.take(record))
                         except IdTaken:
                             refusals.append(_not_free(line))
                             outcomes.append("rejected")
@@ -226,94 +241,16 @@ class Merge:
         ]
         with self.services.store.snapshot(self.caller.tenant) as tx:
             known = tx.memories.get([memory.id for memory in offered])
-        to_embed = [one for one in offered if _becomes_findable(one, known.get(one.id))]
+        findable = {id_ for id_, memory in known.items() if memory.state in FINDABLE_STATES}
+        to_embed = [
+            memory
+            for memory in offered
+            if memory.state in FINDABLE_STATES and memory.id not in findable
+        ]
         try:
             return vectors_for(to_embed, self.services.embedder)
         except UnavailableError:
             return None
-
-    def _take(
-        self,
-        tx: Transaction,
-        record: Record,
-        *,
-        merge_state: _MergeState,
-        vectors: Mapping[int, Vectors],
-    ) -> str:
-        """Merge one record; return whether it is new, known, or a later state of a known one."""
-        match record:
-            case Thread():
-                is_new = not exists_in_store(tx, record)
-                merge_state.threads[record.id] = tx.threads.merge(record)
-            case ArchivedRecord():
-                return self._take_memory(tx, record, merge_state=merge_state, vectors=vectors)
-            case Link():
-                taken_in = _take_link(tx, record)
-                touch_linked(tx, link_image(record), at=self.services.clock.now())
-                return taken_in
-            case Annotation():
-                memory = tx.memories.get([record.memory_id]).get(record.memory_id)
-                is_present = memory is not None and not is_erased(memory)
-                is_new = is_present and tx.annotations.merge(record)
-            case Revision():
-                is_new = _take_change(tx, record)
-            case Review():
-                return _take_review(tx, record)
-            case Receipt():
-                memory = tx.memories.get([record.message_id]).get(record.message_id)
-                is_new = memory is not None and not is_erased(memory) and tx.messages.merge(record)
-            case TaskDecision():
-                is_new = _take_ack(tx, record)
-        return "stored" if is_new else "exists"
-
-    def _take_memory(
-        self,
-        tx: Transaction,
-        record: ArchivedRecord,
-        *,
-        merge_state: _MergeState,
-        vectors: Mapping[int, Vectors],
-    ) -> str:
-        offered = _localized(tx, record.memory, threads=merge_state.threads)
-        known = tx.memories.get([offered.id]).get(offered.id)
-        own = vectors.get(offered.id)
-        if known is None:
-            if offered.state not in UNCOUNTED_STATES and self.services.guard is not None:
-                self.services.guard.reserve(self.caller, tx)
-            tx.memories.add(offered)
-            if offered.state in FINDABLE_STATES:
-                tx.index.put(offered, own)
-            self._record(tx, offered)
-            tx.reviews.touch([offered.id], at=self.services.clock.now())
-            merge_state.follow(record.memory)
-            return "stored"
-        accessed = _accessed(known, other=offered)
-        if is_erased(known) or record.changed <= tx.changes.latest([known.id]).get(known.id, 0):
-            tx.memories.update(known, accessed)
-            return "exists"
-        if is_erased(offered):
-            tx.scrub(known.id)
-        else:
-            _move(tx, known, to=_accessed(offered, other=known), vectors=own)
-        self._record(tx, offered)
-        tx.reviews.touch([offered.id], at=self.services.clock.now())
-        merge_state.follow(record.memory)
-        return "changed"
-
-    def _record(self, tx: Transaction, memory: Memory) -> None:
-        now = self.services.clock.now()
-        entry = AuditEntry(
-            action="import",
-            memory_id=memory.id,
-            agent=self.caller.agent,
-            session=self.caller.session,
-            reason=None,
-            content=memory.text,
-            at=now,
-            request_id=self.caller.request_id,
-        )
-        tx.records.audit(entry)
-        tx.records.publish("memory.imported", memory.id, at=now)
 
     def _chain(self, successors: Sequence[Memory]) -> None:
         """Link superseded memories to their successors, now that all of them exist."""
@@ -350,43 +287,6 @@ class _MergeState:
             self.successors.append(replace(memory, body=""))
 
 
-def _take_ack(tx: Transaction, ack: TaskDecision) -> bool:
-    """Store an acknowledgement, unless the same session gave a later one here."""
-    item = tx.memories.get([ack.memory_id]).get(ack.memory_id)
-    known = same_ack(tx, ack)
-    if item is None or is_erased(item) or (known is not None and known.at >= ack.at):
-        return False
-    tx.acks.put(ack)
-    return True
-
-
-def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
-    was_findable = known is not None and known.state in FINDABLE_STATES
-    return offered.state in FINDABLE_STATES and not was_findable
-
-
-def _localized(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> Memory:
-    """Return a memory ready to add: without a successor yet, with ids of this store."""
-    source = memory.source_message_id
-    is_sourced = source is not None and bool(tx.memories.get([source]))
-    return replace(
-        memory,
-        superseded_by=None,
-        superseded_at=None,
-        source_message_id=source if is_sourced else None,
-        detail=_localized_detail(tx, memory.detail, threads=threads),
-    )
-
-
-def _localized_detail(tx: Transaction, detail: Detail, *, threads: Mapping[int, int]) -> Detail:
-    if not isinstance(detail, MessageDetail):
-        return detail
-    parent = detail.parent_id
-    is_answer = parent is not None and bool(tx.memories.get([parent]))
-    thread_id = None if detail.thread_id is None else threads.get(detail.thread_id)
-    return replace(detail, thread_id=thread_id, parent_id=parent if is_answer else None)
-
-
 def _accessed(memory: Memory, *, other: Memory) -> Memory:
     """Return a memory with the accesses of the copy that was read more, and later."""
     times = [one.last_access_at for one in (memory, other) if one.last_access_at is not None]
@@ -395,13 +295,6 @@ def _accessed(memory: Memory, *, other: Memory) -> Memory:
         access_count=max(memory.access_count, other.access_count),
         last_access_at=max(times, default=None),
     )
-
-
-def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Vectors | None) -> None:
-    """Update a known memory to its state in the archive; the text is the same."""
-    after = replace(to, headline=known.headline, body=known.body)
-    tx.memories.update(known, after)
-    follow_changes(tx, known, after=after, vectors=vectors)
 
 
 def _link_successor(tx: Transaction, old: Memory) -> None:
@@ -414,51 +307,157 @@ def _link_successor(tx: Transaction, old: Memory) -> None:
         tx.memories.update(known, after)
 
 
-def _take_review(tx: Transaction, review: Review) -> str:
-    """Merge a confirmation; everything else follows from states and links."""
-    ends = tx.memories.get([review.memory_id, review.cause_id])
-    if {review.memory_id, review.cause_id} > ends.keys():
-        return "rejected"
-    there = tx.reviews.of([review.memory_id]).get(review.memory_id, ())
-    known = next((one for one in there if one.cause_id == review.cause_id), None)
-    is_worse = known is not None and _review_order(review) >= _review_order(known)
-    if is_worse or is_erased(ends[review.memory_id]):
-        return "exists"
-    tx.reviews.put([review])
-    tx.reviews.touch([review.memory_id], at=review.at)
-    return "changed" if known else "stored"
-
-
 def _review_order(review: Review) -> tuple[bool, datetime]:
     """Sort key for two copies of a review: confirmed first, then older."""
     return review.is_open, review.settled_at or review.at
 
 
-def _take_change(tx: Transaction, change: Revision) -> bool:
-    """Merge a change; without text if the memory is erased here."""
-    changed = tx.memories.get([change.memory_id]).get(change.memory_id)
-    if changed is None:
-        return False
-    if is_erased(changed):
-        change = replace(change, before={}, after={}, reason=None)
-    return tx.changes.merge(change)
+def _link_order(link: Link) -> tuple[int, datetime, float]:
+    """Sort key for two observations of a link: the more frequent, then the later one wins."""
+    return link.observations, link.observed_at, link.strength
 
 
-def _take_link(tx: Transaction, link: Link) -> str:
-    """Merge a link: of two observations the more frequent wins, then the later."""
-    ends = tx.memories.get([link.from_id, link.to_id]).values()
-    if len(ends) < len((link.from_id, link.to_id)):
-        return "rejected"
-    if any(is_erased(one) for one in ends):
-        return "exists"
-    known = same_link(tx, link)
-    if known is None and was_dropped(tx, link):
-        return "exists"
-    if known is None:
-        tx.links.replace(link)
-        return "stored"
-    order = (known.observations, known.observed_at, known.strength)
-    if (link.observations, link.observed_at, link.strength) > order:
-        tx.links.replace(link)
-        return "changed"
-    return "exists"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RecordWriter:
+    """Merges records in one transaction.
+
+    Each method returns whether a record is new, known, or a later state of a known one.
+    """
+
+    tx: Transaction
+    services: Services
+    caller: Caller
+    now: datetime
+    merge_state: _MergeState
+    vectors: Mapping[int, Vectors]
+
+    def take(self, record: Record) -> str:
+        """Merge one record."""
+        match record:
+            case Thread():
+                is_new = _find(self.tx, record) is None
+                self.merge_state.threads[record.id] = self.tx.threads.merge(record)
+            case ArchivedRecord():
+                return self._take_memory(record)
+            case Link():
+                outcome = self._take_link(record)
+                touch_linked(self.tx, link_image(record), at=self.now)
+                return outcome
+            case Annotation():
+                is_new = self._has_text(record.memory_id) and self.tx.annotations.merge(record)
+            case Revision():
+                is_new = self._take_change(record)
+            case Review():
+                return self._take_review(record)
+            case Receipt():
+                is_new = self._has_text(record.message_id) and self.tx.messages.merge(record)
+            case TaskDecision():
+                known = _find(self.tx, record)
+                is_later = isinstance(known, TaskDecision) and known.at >= record.at
+                is_new = self._has_text(record.memory_id) and not is_later
+                if is_new:
+                    self.tx.acks.put(record)
+        return "stored" if is_new else "exists"
+
+    def _has_text(self, id_: int) -> bool:
+        """Return whether a memory is here, and not erased."""
+        memory = self.tx.memories.get([id_]).get(id_)
+        return memory is not None and not is_erased(memory)
+
+    def _take_memory(self, record: ArchivedRecord) -> str:
+        tx, offered = self.tx, self._localized(record.memory)
+        known = tx.memories.get([offered.id]).get(offered.id)
+        if known is None:
+            if offered.state not in UNCOUNTED_STATES and self.services.guard is not None:
+                self.services.guard.reserve(self.caller, tx)
+            tx.memories.add(offered)
+            if offered.state in FINDABLE_STATES:
+                tx.index.put(offered, self.vectors.get(offered.id))
+        elif is_erased(known) or record.changed <= tx.changes.latest([known.id]).get(known.id, 0):
+            tx.memories.update(known, _accessed(known, other=offered))
+            return "exists"
+        elif is_erased(offered):
+            tx.scrub(known.id)
+        else:
+            moved = _accessed(offered, other=known)
+            # The text is the same.
+            after = replace(moved, headline=known.headline, body=known.body)
+            tx.memories.update(known, after)
+            follow_changes(tx, known, after=after, vectors=self.vectors.get(offered.id))
+        self._record(offered)
+        tx.reviews.touch([offered.id], at=self.now)
+        self.merge_state.follow(record.memory)
+        return "changed" if known else "stored"
+
+    def _localized(self, memory: Memory) -> Memory:
+        """Return a memory ready to add: without a successor yet, with ids of this store."""
+        detail = memory.detail
+        if isinstance(detail, MessageDetail):
+            thread_id = detail.thread_id
+            detail = replace(
+                detail,
+                thread_id=None if thread_id is None else self.merge_state.threads.get(thread_id),
+                parent_id=self._if_here(detail.parent_id),
+            )
+        return replace(
+            memory,
+            superseded_by=None,
+            superseded_at=None,
+            source_message_id=self._if_here(memory.source_message_id),
+            detail=detail,
+        )
+
+    def _if_here(self, id_: int | None) -> int | None:
+        return id_ if id_ is not None and self.tx.memories.get([id_]) else None
+
+    def _record(self, memory: Memory) -> None:
+        entry = AuditEntry(
+            action="import",
+            memory_id=memory.id,
+            agent=self.caller.agent,
+            session=self.caller.session,
+            reason=None,
+            content=memory.text,
+            at=self.now,
+            request_id=self.caller.request_id,
+        )
+        self.tx.records.audit(entry)
+        self.tx.records.publish("memory.imported", memory.id, at=self.now)
+
+    def _take_change(self, change: Revision) -> bool:
+        """Merge a change; without text if the memory is erased here."""
+        changed = self.tx.memories.get([change.memory_id]).get(change.memory_id)
+        if changed is None:
+            return False
+        if is_erased(changed):
+            change = replace(change, before={}, after={}, reason=None)
+        return self.tx.changes.merge(change)
+
+    def _take_review(self, review: Review) -> str:
+        """Merge a confirmation; everything else follows from states and links."""
+        ends = self.tx.memories.get([review.memory_id, review.cause_id])
+        if {review.memory_id, review.cause_id} > ends.keys():
+            return "rejected"
+        known = _find(self.tx, review)
+        is_worse = isinstance(known, Review) and _review_order(review) >= _review_order(known)
+        if is_worse or is_erased(ends[review.memory_id]):
+            return "exists"
+        self.tx.reviews.put([review])
+        self.tx.reviews.touch([review.memory_id], at=review.at)
+        return "changed" if known else "stored"
+
+    def _take_link(self, link: Link) -> str:
+        """Merge a link: of two observations the more frequent wins, then the later."""
+        ends = self.tx.memories.get([link.from_id, link.to_id]).values()
+        if len(ends) < len((link.from_id, link.to_id)):
+            return "rejected"
+        if any(is_erased(end) for end in ends):
+            return "exists"
+        known = find_link(self.tx, link.from_id, to_id=link.to_id, type_=link.type)
+        if known is None:
+            if _was_dropped(self.tx, link):
+                return "exists"
+        elif _link_order(known) >= _link_order(link):
+            return "exists"
+        self.tx.links.replace(link)
+        return "changed" if known else "stored"

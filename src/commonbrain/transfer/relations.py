@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from commonbrain.history.metadata import find_link
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
@@ -114,13 +115,6 @@ class SourceMap:
         return (visible[0], visible[1]) if len(visible) == len(ends) == 2 else None  # noqa: PLR2004 a relation has two ends
 
 
-def same_link(tx: Transaction, link: Link) -> Link | None:
-    """Return the link with the same ends and type."""
-    key = link.from_id, link.to_id
-    there = tx.links.touching([link.from_id], types=[link.type])
-    return next((one for one in there if (one.from_id, one.to_id) == key), None)
-
-
 def last_change_of(tx: Transaction, link: Link) -> Revision | None:
     """Return the last change of the link with the same ends and type."""
     key = link.from_id, link.to_id, link.type
@@ -155,7 +149,8 @@ def _link(
         created_at=origin.at,
         observed_at=origin.at,
     )
-    if same_link(tx, link) is not None or last_change_of(tx, link) is not None:
+    is_stored = find_link(tx, first.id, to_id=second.id, type_=type_) is not None
+    if is_stored or last_change_of(tx, link) is not None:
         return None
     tx.links.put(link)
     context = _context(Action.LINK, origin)

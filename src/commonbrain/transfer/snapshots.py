@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -30,6 +31,7 @@ def snapshot_of(source: Path, *, hidden: frozenset[str]) -> Generator[Path]:
     if not databases:
         yield source
         return
+    logs = {one.with_name(f"{one.name}{suffix}") for one in databases for suffix in _LOGS}
     with TemporaryDirectory(prefix="commonbrain-") as folder:
         copy = Path(folder) / source.resolve().name
         for file in _files(source, hidden):
@@ -37,7 +39,7 @@ def snapshot_of(source: Path, *, hidden: frozenset[str]) -> Generator[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             if file in databases:
                 _back_up(file, target)
-            elif not _is_log(file, databases):
+            elif file not in logs:
                 shutil.copyfile(file, target)
         yield copy
 
@@ -55,12 +57,6 @@ def _files(source: Path, hidden: frozenset[str]) -> Iterator[Path]:
         )
         if path.is_file() and not is_hidden and path.resolve().is_relative_to(root):
             yield path
-
-
-def _is_log(file: Path, databases: list[Path]) -> bool:
-    return any(
-        file == one.with_name(f"{one.name}{suffix}") for one in databases for suffix in _LOGS
-    )
 
 
 def _back_up(database: Path, target: Path) -> None:
@@ -138,7 +134,7 @@ def _begun(uri: str) -> sqlite3.Connection:
     # One thread reads the rows, and another may close what is left of them.
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
     try:
-        connection.text_factory = _decoded
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         # All tables are read as of the same moment, whatever is written meanwhile.
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -146,7 +142,3 @@ def _begun(uri: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "replace")

@@ -15,7 +15,7 @@ from commonbrain.api.operations.session import SessionRequest
 from commonbrain.coordination.session_views import LeaseStatus, SessionResponse
 from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
-from commonbrain.invalidation.preview import AffectedDependents
+from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.jobs import JobState

@@ -177,7 +177,7 @@ class Runner:
         if card is None or not open_:
             return drafts
         now = self._clock.now()
-        memories = [build_memory(one, caller, now=now, revision_number=0) for one in open_]
+        memories = [build_memory(draft, caller, now=now) for draft in open_]
         model = self._saliences.get(caller.tenant, card)
         answer = model.ready() or model.ask(lambda one: Scored(_saliences(one, memories)))
         if isinstance(answer, ScoringFailure):

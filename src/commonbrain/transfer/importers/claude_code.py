@@ -36,25 +36,29 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.json_lines import JsonLine, as_list, as_object, lines, parse
+from commonbrain.transfer.importers.json_lines import (
+    HEAD_BYTES,
+    RECORDS,
+    REPEATED,
+    SUBAGENTS,
+    JsonLine,
+    as_list,
+    as_object,
+    check_format,
+    lines,
+    parse,
+    pieces,
+    place_of,
+    session_files,
+    session_folders,
+    window,
+)
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
     NamedProjects,
     Projects,
     projects_of_folders,
-)
-from commonbrain.transfer.importers.transcripts import (
-    HEAD_BYTES,
-    RECORDS,
-    REPEATED,
-    SUBAGENTS,
-    check_format,
-    pieces,
-    place_of,
-    session_files,
-    session_folders,
-    window,
 )
 
 _PROGRAM: Final = "Claude Code"
@@ -116,7 +120,12 @@ class ClaudeCode:
         check_format(files, source, mark=_MARK, program=_PROGRAM)
         yield from links_outside(folder, "*.jsonl")
         tally = Tally()
-        own = [one for one in files if folder.is_file() or not _is_of_subagent(one)]
+        own = [
+            file
+            for file in files
+            if folder.is_file()
+            or not (file.name.startswith("agent-") or file.parent.name == "subagents")
+        ]
         tally[SUBAGENTS] += len(files) - len(own)
         heads = _heads(own, folder, projects=self.projects)
         reader = _Reader(source=folder, heads=heads, tally=tally)
@@ -134,10 +143,6 @@ class ClaudeCode:
 
 def _folder_of(source: Path) -> Path:
     return source / "projects" if (source / "projects").is_dir() else source
-
-
-def _is_of_subagent(file: Path) -> bool:
-    return file.name.startswith("agent-") or file.parent.name == "subagents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +257,8 @@ class _Reader:
             if sort == "text" and isinstance(text, str):
                 texts.append(text)
             else:
-                self.tally[_BLOCKS.get(sort) or _of_tool(sort)] += 1
+                other = TOOL_RESULTS if sort.endswith("_tool_result") else RECORDS
+                self.tally[_BLOCKS.get(sort, other)] += 1
         return texts
 
 
@@ -279,10 +285,6 @@ def _skipped(line: JsonLine) -> Mapping[str, int] | None:
     for mark, what in _MARKS:
         counts[what] += data.count(mark)
     return +counts or None
-
-
-def _of_tool(sort: str) -> str:
-    return TOOL_RESULTS if sort.endswith("_tool_result") else RECORDS
 
 
 def _is_added(record: Mapping[str, object], message: Mapping[str, object]) -> bool:

@@ -36,23 +36,27 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.json_lines import JsonLine, as_list, as_object, lines, parse
+from commonbrain.transfer.importers.json_lines import (
+    RECORDS,
+    REPEATED,
+    SUBAGENTS,
+    JsonLine,
+    as_list,
+    as_object,
+    check_format,
+    lines,
+    parse,
+    pieces,
+    place_of,
+    session_files,
+    session_folders,
+)
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
     NamedProjects,
     Projects,
     projects_of_folders,
-)
-from commonbrain.transfer.importers.transcripts import (
-    RECORDS,
-    REPEATED,
-    SUBAGENTS,
-    check_format,
-    pieces,
-    place_of,
-    session_files,
-    session_folders,
 )
 
 _PROGRAM: Final = "Codex"
@@ -224,12 +228,16 @@ class _Reader:
     def _texts(self, item: Mapping[str, object], *, is_user: bool) -> Iterator[str]:
         """Yield the texts of a message and count its other parts."""
         parts = as_list(item.get("content")) or ()
-        kinds = _kinds(item, len(parts))
+        metadata = as_object(item.get("internal_chat_message_metadata_passthrough")) or {}
+        kinds = as_list(metadata.get("content_item_kinds")) or ()
+        if len(kinds) != len(parts):
+            # The metadata does not say.
+            kinds = [""] * len(parts)
         for part, kind in zip(map(as_object, parts), kinds, strict=True):
             text = part.get("text") if part else None
             if not isinstance(text, str):
                 self.tally[ATTACHMENTS] += 1
-            elif is_user and _is_added(text, kind):
+            elif is_user and _is_added(text, str(kind)):
                 self.tally[CONTEXT] += 1
             else:
                 yield _request(text) if is_user else text
@@ -263,13 +271,6 @@ def _what(sort: str, *, is_item: bool) -> str:
     if sort.endswith("_call"):
         return TOOL_CALLS
     return TOOL_RESULTS if sort.endswith("_output") else RECORDS
-
-
-def _kinds(item: Mapping[str, object], count: int) -> list[str]:
-    """Return the kind of each part, empty where the metadata does not say."""
-    metadata = as_object(item.get("internal_chat_message_metadata_passthrough")) or {}
-    kinds = as_list(metadata.get("content_item_kinds")) or ()
-    return [str(one) for one in kinds] if len(kinds) == count else [""] * count
 
 
 def _is_added(text: str, kind: str) -> bool:

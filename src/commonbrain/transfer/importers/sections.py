@@ -202,7 +202,8 @@ def split_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
     """Split the blocks of a section, in order; only bullets and horizontal rules are dropped."""
     waiting: list[Block] = []
     for block in blocks:
-        if not _is_statements(block):
+        lengths = [len(_strip_bullet(item)) for item in block.items if block.is_bulleted]
+        if not lengths or median(lengths) < STATEMENT_CHARS_MIN:
             waiting.append(block)
             continue
         lead = waiting.pop().text if waiting and _is_lead(waiting[-1]) else ""
@@ -211,12 +212,6 @@ def split_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
         for item in block.items:
             yield from (Text(words=part, lead=lead) for part in split_text(_strip_bullet(item)))
     yield from _pack_blocks(waiting)
-
-
-def _is_statements(block: Block) -> bool:
-    if not block.is_bulleted or not block.items:
-        return False
-    return median(len(_strip_bullet(item)) for item in block.items) >= STATEMENT_CHARS_MIN
 
 
 def _is_lead(block: Block) -> bool:
@@ -236,10 +231,10 @@ def _pack_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
     for unit in _split_long_lists(blocks):
         size = sum(_words(one.text) for one in (*pending, unit))
         if pending and (size > _WORDS_MAX or _begins_text(unit, after=pending[-1])):
-            yield from map(_token_text, split_text(_join_blocks(pending)))
+            yield from _joined(pending)
             pending.clear()
         pending.append(unit)
-    yield from map(_token_text, split_text(_join_blocks(pending)))
+    yield from _joined(pending)
 
 
 def _begins_text(block: Block, *, after: Block) -> bool:
@@ -262,24 +257,25 @@ def _split_long_lists(blocks: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _join_blocks(blocks: Iterable[Block]) -> str:
+def _joined(blocks: Iterable[Block]) -> Iterator[Text]:
     text, was_item = "", False
     for block in blocks:
         gap = "\n" if block.is_item and was_item else "\n\n"
         text = f"{text}{gap}{block.text}" if text else block.text
         was_item = block.is_item
-    return text
-
-
-def _token_text(words: str) -> Text:
-    return Text(words=words)
+    return (Text(words=part) for part in split_text(text))
 
 
 def split_text(text: str) -> Iterator[str]:
     """Split a text too long for one memory between lines, and too long a line between words."""
     pending: list[str] = []
     size = 0
-    for line in _short_lines(without_private(text)):
+    lines = (
+        part
+        for line in without_private(text).split("\n")
+        for part in (_RUN.findall(line) if len(line) > _RUN_CHARS else [line])
+    )
+    for line in lines:
         bytes_more = len(line.encode("utf-8", "replace")) + 1
         if pending and size + bytes_more > _CUT_BYTES:
             yield "\n".join(pending)
@@ -288,11 +284,6 @@ def split_text(text: str) -> Iterator[str]:
         size += bytes_more
     if not _EMPTY_TEXT.fullmatch("".join(pending)):
         yield "\n".join(pending)
-
-
-def _short_lines(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        yield from _RUN.findall(line) if len(line) > _RUN_CHARS else [line]
 
 
 def _words(text: str) -> int:
