@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.guard import Guard
     from commonbrain.security.secrets import SecretScanner
-    from commonbrain.storage.blobs import Blobs, UploadStore
+    from commonbrain.storage.blobs import Blobs
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
+    from commonbrain.storage.uploads import UploadStore
     from commonbrain.trained_models import TrainedModels
     from commonbrain.transfer.importer import Importer
 

@@ -17,7 +17,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
 from commonbrain.model.limits import SENT_IMPORTS_MAX
-from commonbrain.storage.blobs import UploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import a_brain
 from tests.flows.working import a_worker
 from tests.serving import an_app, calling

@@ -12,9 +12,9 @@ from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS, DISCARDS_AT_ONCE, 
 from commonbrain.model.model_card import ModelCard, model_name
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import AccessEntry, JobFilter
 from commonbrain.storage.job_queue import DISCARD, JobContext, enqueue
+from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import read_upload
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
 from commonbrain.model.limits import ARCHIVE_RETENTION_H
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.job_queue import (
     JobContext,
     JobTimeoutError,
@@ -33,6 +32,7 @@ from commonbrain.storage.job_queue import (
     WorkerStoppedError,
     enqueue_embedding,
 )
+from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import (
     PENDING_ARCHIVE,
     Export,

@@ -55,8 +55,9 @@ from commonbrain.runtime.stores import (
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.setting_types import StoreLocation
-from commonbrain.storage.blobs import S3, Blobs, UploadStore, make_blobs
+from commonbrain.storage.blobs import S3, Blobs, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.trained_models import ModelRunner, TrainedModels
 
 if TYPE_CHECKING:

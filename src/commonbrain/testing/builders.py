@@ -30,9 +30,10 @@ from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_trained_models
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
-from commonbrain.storage.blobs import UploadStore, make_blobs
+from commonbrain.storage.blobs import make_blobs
 from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.storage.sqlite.engine import open_sqlite
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importers import InstalledImporters
 

@@ -13,9 +13,9 @@ from commonbrain.model.jobs import Job, JobState
 from commonbrain.model.limits import JOBS_PAGE_MAX
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import DISCARD, EXPORT, key_of
+from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.archive import ArchivedRecord, Record, write_archive
 
 if TYPE_CHECKING:
