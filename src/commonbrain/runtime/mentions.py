@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from commonbrain.runtime.callers import store_file
-from commonbrain.storage.sqlite.mentions import may_mention
+from commonbrain.storage.sqlite.driver import may_mention
 
 
 def store_may_mention(

@@ -38,9 +38,9 @@ from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.activity import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, given, within
+from commonbrain.storage.sql.statements import LISTED
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64

@@ -13,7 +13,6 @@ from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
-from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
 
 _ROWS: Final = (
@@ -80,7 +79,7 @@ class ChangeRepository:
         shared = self._plain(change, Kind.FACT)
         del shared["tenant_id"], shared["memory_id"]
         each = {"memory_id": ids, "id": range(first, first + len(ids))}
-        bulk_insert(self.work, changes, shared=shared, each=each)
+        self.work.bulk_insert(changes, shared=shared, each=each)
         self.work.highest.pop(changes, None)
 
     def merge(self, change: Revision) -> bool:

@@ -36,10 +36,9 @@ from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
-from commonbrain.storage.sql.bulk import LISTED, id_list_param
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import LISTED, id_list_param
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
 _ROW: Final = select(*(links.c[name] for name in _FIELDS))

@@ -38,12 +38,13 @@ from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.repositories.memory_rows import (
     COLUMNS,
+    CURRENT,
     NAMED,
     PROJECTED,
     SPEAKER,
+    encode_reading,
     fetch,
 )
-from commonbrain.storage.repositories.readings import CURRENT, encode_reading
 from commonbrain.storage.schema.memories import (
     DETAILS,
     EntityType,
@@ -52,8 +53,7 @@ from commonbrain.storage.schema.memories import (
     memories,
     threads,
 )
-from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
     allowed,
@@ -64,7 +64,7 @@ from commonbrain.storage.sql.filters import (
     unindexed,
     within,
 )
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import LISTED, greatest, members_of
 from commonbrain.text.reading import read_memory
 
 # Statements are built once: building one costs more than running it.

@@ -37,8 +37,8 @@ from commonbrain.model.scope import EVERYBODY
 from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.statements import LISTED
 
 _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""

@@ -31,10 +31,9 @@ from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.links import beginning, of_tenant
 from commonbrain.storage.schema.memories import falls, links, memories
 from commonbrain.storage.schema.memories import reviews as table
-from commonbrain.storage.sql.bulk import LISTED, bulk_delete, bulk_insert
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import LISTED
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
@@ -197,7 +196,7 @@ class ReviewRepository:
         if not reviews:
             return
         columns = zip(*map(_VALUES, reviews), strict=True)
-        bulk_insert(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
+        self.work.bulk_insert(table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
         """Set reviews to exactly these values, whether they existed or not."""
@@ -207,7 +206,7 @@ class ReviewRepository:
     def drop(self, reviews: Sequence[Review]) -> None:
         """Delete reviews."""
         keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
-        bulk_delete(self.work, table, each=keys)
+        self.work.bulk_delete(table, each=keys)
 
     def affected(self, ids: Sequence[int]) -> list[int]:
         """List these and all memories with an open review that depend on them, step by step."""

@@ -39,10 +39,9 @@ from commonbrain.storage.interface import (
     ThreadSubject,
 )
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
-from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import LISTED
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]

@@ -31,12 +31,12 @@ from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Filter
 from commonbrain.model.values import dataclass, field
+from commonbrain.storage.index import cosines_of
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
-from commonbrain.storage.sql.bulk import json_of
-from commonbrain.storage.sql.context import Row, SqlContext, rows_of
-from commonbrain.storage.sql.cosines import cosines_of
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import allowed, given, within
+from commonbrain.storage.sql.statements import Row, json_of, rows_of
 
 LOOKED_AT: Final = 200
 """Best results checked against a scope before a narrow scope is searched by itself."""
