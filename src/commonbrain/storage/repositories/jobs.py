@@ -96,7 +96,7 @@ class JobRepository:
         """Count the jobs by state; states without jobs are absent."""
         counted = select(jobs.c.state, func.count()).where(self.work.here(jobs))
         rows = self.work.connection.execute(counted.group_by(jobs.c.state))
-        return dict(rows.tuples().all())
+        return {row[0]: row[1] for row in rows}
 
     def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
         """Return when the newest job of a kind, and of a key, was created or finished."""
