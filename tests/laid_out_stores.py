@@ -18,8 +18,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.schema_version import MIGRATIONS
-from commonbrain.storage.sqlite.engine import Sqlite, open_sqlite
-from commonbrain.storage.sqlite.schema import SQLITE
+from commonbrain.storage.sqlite.engine import SQLITE, Sqlite, open_sqlite
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import WordHashEmbedder
 

@@ -18,8 +18,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.query import RecallTrace
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import Heartbeat, MemoryAccess
-from commonbrain.storage.store import Store
-from commonbrain.storage.transaction import Transaction
+from commonbrain.storage.store import Store, Transaction
 
 _Result = TypeVar("_Result")
 

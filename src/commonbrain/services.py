@@ -19,10 +19,8 @@ from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
 from commonbrain.model.values import dataclass, field, replace
-from commonbrain.observability.health import no_probes
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.interface import SILENT
-from commonbrain.observability.tool_events import NoEarlyEvents
 from commonbrain.threads import DetachedExecutor
 
 if TYPE_CHECKING:
@@ -35,16 +33,17 @@ if TYPE_CHECKING:
     from commonbrain.model.jobs import Queue
     from commonbrain.model.query import RecallTrace
     from commonbrain.model.scope import Caller
-    from commonbrain.observability.health import Probe
+    from commonbrain.observability.health import Dependency
     from commonbrain.observability.interface import Telemetry
-    from commonbrain.observability.tool_events import EarlyEvents
+    from commonbrain.observability.tool_events import EarlyEventFile
     from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.table import Table
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.guard import Guard
     from commonbrain.security.secrets import SecretScanner
-    from commonbrain.storage.blobs import Blobs, UploadStore
+    from commonbrain.storage.blobs import Blobs
     from commonbrain.storage.store import Store
+    from commonbrain.storage.uploads import UploadStore
     from commonbrain.transfer.importer import Importer
 
 _LOG: Final = logging.getLogger(__name__)
@@ -276,11 +275,11 @@ class Services:
     """How much a boot shows."""
     telemetry: Telemetry = SILENT
     """Receives metrics and spans."""
-    probe: Probe = no_probes
-    """Probes the dependencies."""
+    probe: Callable[[], Sequence[Dependency]] = tuple
+    """Checks all dependencies at once, within five seconds; never raises."""
     started_at: datetime | None = None
     """When this process opened the store, if recorded."""
-    early: EarlyEvents = field(default_factory=NoEarlyEvents)
+    early: EarlyEventFile | None = None
     """Tool events from before their session was known."""
     hook_runs: HookRuns = field(default_factory=HookRuns)
     """When hooks ran on this machine."""

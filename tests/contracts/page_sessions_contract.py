@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.storage.repositories.page_sessions import StoredPageSession
+from commonbrain.storage.repositories.credentials import StoredPageSession
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.credentials_contract import a_key, an_agent

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from commonbrain.model.kinds import AtomDetail, Detail, FactDetail, Kind, MessageDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.repositories.readings import decode_reading
+from commonbrain.storage.repositories.memory_rows import decode_reading
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory

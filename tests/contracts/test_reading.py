@@ -14,7 +14,7 @@ from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, memories
-from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.statements import LISTED
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE

@@ -20,7 +20,7 @@ from commonbrain.storage.sql.schema_version import (
     EngineSchema,
 )
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.storage.sqlite.schema import SQLITE
+from commonbrain.storage.sqlite.engine import SQLITE
 
 
 @pytest.mark.requirement("DM-02")

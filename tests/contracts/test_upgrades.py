@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sqlite.schema import SQLITE
+from commonbrain.storage.sqlite.engine import SQLITE
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, put

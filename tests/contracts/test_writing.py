@@ -14,10 +14,9 @@ from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.memory import Memory
 from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.repositories.memory_rows import PROJECTED
-from commonbrain.storage.repositories.readings import encode_reading
+from commonbrain.storage.repositories.memory_rows import PROJECTED, encode_reading
 from commonbrain.storage.schema.memories import entities, memories, vectors
-from commonbrain.storage.sql.context import compiled
+from commonbrain.storage.sql.statements import compiled
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from commonbrain.text.reading import read_memory

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from commonbrain.model.memory import Reading
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.repositories.readings import decode_reading, encode_reading
+from commonbrain.storage.repositories.memory_rows import decode_reading, encode_reading
 from commonbrain.text.reading import read_text
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from commonbrain.administration.status import Diagnosis
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.repositories.readings import encode_reading
+from commonbrain.storage.repositories.memory_rows import encode_reading
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import SeededRandom, a_brain
 from tests.faults.test_processes import acknowledged, start_together

@@ -14,7 +14,8 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, Unavailab
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import JOB_LEASE_S, UPLOAD_RETENTION_DAYS
 from commonbrain.model.memory import Draft
-from commonbrain.storage.blobs import Blobs, UploadStore
+from commonbrain.storage.blobs import Blobs
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.flows.test_exporting import full_of_everything
 from tests.flows.working import a_worker

@@ -21,8 +21,9 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, model_name
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.blobs import Blobs, UploadStore
+from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.repositories.learning import StoredEvaluation
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import NOON, FakeClock
 from tests.flows.test_jobs_again import Killed
 from tests.flows.test_maintaining import maintained

@@ -15,7 +15,8 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import EVALUATED_MIN
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.blobs import Blobs, Upload, UploadStore
+from commonbrain.storage.blobs import Blobs
+from commonbrain.storage.uploads import Upload, UploadStore
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 from tests.flows.working import a_worker

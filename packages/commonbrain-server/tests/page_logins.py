@@ -7,7 +7,7 @@ from password_hashers import HERE
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.interface import AccessEntry
-from commonbrain.storage.repositories.page_sessions import StoredPageSession
+from commonbrain.storage.repositories.credentials import StoredPageSession
 from commonbrain.web.page_sessions import PageSession, PageSessions
 
 

@@ -24,7 +24,8 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOADS_AT_ONCE_MAX
 from commonbrain.model.scope import Caller
-from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
+from commonbrain.storage.blobs import Blobs, make_blobs
+from commonbrain.storage.uploads import UploadStore
 from tests.guarded import a_guarded_brain
 from tests.serving import an_app
 from tests.web.visitors import csrf_in

@@ -16,7 +16,7 @@ from test_rest import is_problem
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LOCAL_IMPORT, SENT_IMPORTS_MAX, ImportLimits
-from commonbrain.storage.blobs import UploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import a_brain
 from tests.flows.working import a_worker
 from tests.serving import an_app, calling

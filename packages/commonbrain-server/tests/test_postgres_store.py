@@ -28,8 +28,9 @@ from commonbrain.model.errors import RejectedError, StoreCorruptError, Unavailab
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import UpgradeResult
-from commonbrain.storage.sql.context import SqlContext, compiled
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
+from commonbrain.storage.sql.statements import compiled
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, put, query_scope, random_vectors, stored

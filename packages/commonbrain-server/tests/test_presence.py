@@ -13,8 +13,8 @@ from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation
-from commonbrain.storage.sql.context import compiled
-from commonbrain.storage.sql.presence import OptionalRows, present_rows
+from commonbrain.storage.sql.context import OptionalRows, present_rows
+from commonbrain.storage.sql.statements import compiled
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.cascade_contract import a_review

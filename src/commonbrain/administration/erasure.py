@@ -35,8 +35,8 @@ from commonbrain.model.memory import Memory, is_erased
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.services import Services
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.change_log import record_related_change
+from commonbrain.storage.uploads import Upload
 
 _UNFINISHED: Final = (
     "The text is deleted from every table, but its bytes stay in the file until the file is "

@@ -17,9 +17,9 @@ from commonbrain.model.limits import (
 from commonbrain.model.model_card import ModelCard, model_name
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import AccessEntry, JobFilter
 from commonbrain.storage.job_queue import DISCARD, EXPORT, JobContext, enqueue, key_of
+from commonbrain.storage.uploads import Upload
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

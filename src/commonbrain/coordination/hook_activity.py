@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.limits import EVENTS_WINDOW, HOOK_SILENT_DAYS
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import hook_of
-from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns
+from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns, hook_of
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import REFLECT
 

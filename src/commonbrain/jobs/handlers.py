@@ -27,7 +27,6 @@ from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ARCHIVE_RETENTION_H, LOCAL_IMPORT, ImportLimits
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.job_queue import (
     JobContext,
     JobTimeoutError,
@@ -35,6 +34,7 @@ from commonbrain.storage.job_queue import (
     WorkerStoppedError,
     enqueue_embedding,
 )
+from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.archive import Export, ExportResult
 from commonbrain.transfer.importer import ReadsZip, join_part
 from commonbrain.transfer.imports import (
@@ -72,7 +72,7 @@ def embed(task: JobContext) -> None:
             pending(on_commit=record_progress)
     # A transaction that found this job unfinished may have stored more while the job finished.
     with task.services.store.begin(task.caller.tenant) as tx:
-        if tx.index.pending() > left:
+        if tx.missing_embeddings.pending() > left:
             enqueue_embedding(tx, task.services, caller=task.caller, is_down=False)
 
 

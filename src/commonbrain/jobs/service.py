@@ -34,10 +34,9 @@ from commonbrain.model.limits import (
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
-from commonbrain.storage.zip_files import check_packed
+from commonbrain.storage.uploads import Upload, check_packed
 from commonbrain.transfer.archive import check_may_move
 from commonbrain.transfer.importer import (
     LocatesProjects,

@@ -43,8 +43,9 @@ from commonbrain.runtime.stores import make_queue, open_store, resolve_store
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import ModelRunner, Services, TrainedModels
 from commonbrain.setting_types import StoreLocation
-from commonbrain.storage.blobs import S3, Blobs, UploadStore, make_blobs
+from commonbrain.storage.blobs import S3, Blobs, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
+from commonbrain.storage.uploads import UploadStore
 
 if TYPE_CHECKING:
     from commonbrain.transfer.importer import Importer

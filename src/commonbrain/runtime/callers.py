@@ -102,7 +102,7 @@ def store_may_mention(
 
     """
     # Hooks that have nothing to do import no more than this.
-    from commonbrain.storage.sqlite.mentions import may_mention  # noqa: PLC0415
+    from commonbrain.storage.sqlite.driver import may_mention  # noqa: PLC0415
 
     file = store_file(store, environment)
     return file is None or may_mention(file, phrases)

@@ -1,21 +1,28 @@
-"""Artifacts: bytes stored under their own digest."""
+"""Artifacts: bytes stored under their own digest, in a folder or a bucket."""
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
-from commonbrain.extras import load_extra
-from commonbrain.folders import temporary_folder
-from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
-from commonbrain.model.limits import LOCAL_IMPORT, STAGED_BYTES_MAX, STAGED_PART_BYTES, ImportLimits
+from commonbrain.extras import load_row
+from commonbrain.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    StoreCorruptError,
+    UnavailableError,
+)
+from commonbrain.model.limits import BLOB_BYTES_MAX
 from commonbrain.model.values import dataclass
-from commonbrain.storage.folder_blobs import in_folder
-from commonbrain.storage.zip_files import check_packed, pack, unpack
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+S3: Final = "s3://"
 
 
 class Blobs(Protocol):
@@ -56,9 +63,6 @@ class Blobs(Protocol):
         ...
 
 
-S3: Final = "s3://"
-
-
 def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
     """Open a folder, which is created, or a bucket `s3://BUCKET/PREFIX`; nothing is sent yet.
 
@@ -71,214 +75,139 @@ def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
 
     """
     if isinstance(place, str) and place.startswith(S3):
-        load_extra("obstore", extra="learn")
-        from commonbrain.storage.object_store import in_bucket  # noqa: PLC0415
-
-        return in_bucket(place, key)
+        open_bucket = load_row("blobs", "s3", extra="learn")
+        return cast("Callable[[str, tuple[str, str] | None], Blobs]", open_bucket)(place, key)
+    folder = Path(place)
     try:
-        return in_folder(Path(place))
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnavailableError(
             f"The folder of artifacts {place} cannot be created: {error.strerror or error}.",
             code="blobs_down",
             hint="Repair it, or set another location in COMMONBRAIN_BLOBS.",
         ) from error
-
-
-def in_memory() -> Blobs:
-    """Store artifacts until the process ends.
-
-    Raises:
-        InvalidInputError: `extra_missing`.
-
-    """
-    load_extra("obstore", extra="learn")
-    from commonbrain.storage.object_store import in_memory as make  # noqa: PLC0415
-
-    return make()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """A file, or a folder packed into one, as artifacts shared with no other upload."""
-
-    name: str
-    """Name of the file or folder, without a path."""
-    is_folder: bool
-    parts: tuple[str, ...]
-    """Digests, in order."""
-    size: int
-    """In bytes."""
-
-
-_NAME_BYTES_MAX: Final = 200
-"""Limit of a file name: systems allow 255, and suffixes are added."""
-_HEAD: Final = 16
-"""Random bytes before each part of an upload, as many as in a UUID."""
+    return FolderBlobs(folder)
 
 
 @dataclass(frozen=True, slots=True)
-class UploadStore:
-    """Uploads, stored as artifacts."""
+class FolderBlobs:
+    """Artifacts as files named by their digest; several threads and processes may use them."""
 
-    blobs: Callable[[], Blobs]
+    folder: Path
 
-    def put(
-        self,
-        source: Path,
-        *,
-        name: str | None = None,
-        hidden: frozenset[str] = frozenset(),
-        on_start: Callable[[Upload], None],
-    ) -> Upload:
-        """Store a file, or a folder without its hidden files, as a new upload.
+    @property
+    def location(self) -> str:
+        """The folder."""
+        return str(self.folder)
 
-        Args:
-            source: the file or folder.
-            name: its name in the upload, if not its own.
-            hidden: names of hidden files of a folder that are stored all the same.
-            on_start: called with the upload before any part is stored, so that it can be dropped
-                even if this process dies right after.
+    def put(self, content: bytes) -> str:
+        """Store bytes, and read them back before returning."""
+        check_size(content)
+        digest = digest_of(content)
+        path = self.folder / digest
+        partial = path.with_name(f".{digest}.{secrets.token_hex(4)}.partial")
+        with self._reached():
+            try:
+                _write(partial, content)
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+        self.get(digest)
+        return digest
 
-        Raises:
-            InvalidInputError: it is missing, cannot be read, or is too large.
-            UnavailableError: `blobs_down`; the parts stored until then are deleted. `io_error`.
+    def get(self, digest: str) -> bytes:
+        """Return bytes by their digest."""
+        check_digest(digest)
+        with self._reached():
+            try:
+                with (self.folder / digest).open("rb") as file:
+                    # A file that was changed by hand may have any size.
+                    content = file.read(BLOB_BYTES_MAX + 1)
+            except FileNotFoundError:
+                raise missing(digest, self.location) from None
+        check_content(content, digest, location=self.location)
+        return content
 
-        """
-        if source.is_dir():
-            with temporary_folder() as folder:
-                packed = folder / "packed.zip"
-                pack(source, packed, hidden=hidden)
-                label = _Label(name=name or source.resolve().name, is_folder=True)
-                return self._store(packed, label, on_start=on_start)
-        is_packed = name is not None and name.endswith(".zip")
-        label = _Label(name=name or source.name, is_folder=is_packed)
-        return self._store(source, label, on_start=on_start)
+    def drop(self, digest: str) -> None:
+        """Delete bytes, if they exist."""
+        check_digest(digest)
+        with self._reached():
+            (self.folder / digest).unlink(missing_ok=True)
 
     @contextmanager
-    def opened(
-        self,
-        upload: Upload,
-        *,
-        limits: ImportLimits = LOCAL_IMPORT,
-        stays_packed: bool = False,
-    ) -> Generator[Path]:
-        """Restore the file or folder; it is deleted when the block ends.
-
-        Args:
-            upload: what `put` returned.
-            limits: how much a folder may unpack to.
-            stays_packed: yield a folder as the zip that it is, for readers of archives.
-
-        Raises:
-            NotFoundError: a part no longer exists.
-            InvalidInputError: the folder cannot be unpacked; `limit_exceeded`, it holds too much.
-            UnavailableError: `blobs_down`; `io_error`, the disk of temporary files is full.
-
-        """
-        with temporary_folder() as folder:
-            name = _file_name(upload.name)
-            path = folder / name
-            with path.open("wb") as stream:
-                for part in self.read(upload):
-                    stream.write(part)
-            if stays_packed or not upload.is_folder:
-                check_packed(path, limits)
-                yield path
-                return
-            unpacked = folder / "unpacked" / name.removesuffix(".zip")
-            unpack(path, unpacked, limits=limits)
-            # Of the two copies, one is read.
-            path.unlink()
-            yield unpacked
-
-    def made(
-        self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
-    ) -> Upload:
-        """Store a file that `write` creates at a path; `on_start` as in `put`."""
-        with temporary_folder() as folder:
-            path = folder / name
-            write(path)
-            return self._store(path, _Label(name=name, is_folder=False), on_start=on_start)
-
-    def read(self, upload: Upload) -> Iterator[bytes]:
-        """Yield the bytes part by part.
-
-        Raises:
-            NotFoundError: a part no longer exists.
-
-        """
-        blobs = self.blobs()
-        for digest in upload.parts:
-            yield blobs.get(digest)[_HEAD:]
-
-    def drop(self, upload: Upload) -> None:
-        """Delete the parts that still exist."""
-        blobs = self.blobs()
-        for digest in upload.parts:
-            blobs.drop(digest)
-
-    def _store(self, path: Path, label: _Label, *, on_start: Callable[[Upload], None]) -> Upload:
-        """Report the parts, then store them."""
-        blobs, head, stored = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
-        size = _size(path, label.name)
-        digests = (sha256(part).hexdigest() for part in _parts(path, head))
-        upload = Upload(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
-        on_start(upload)
+    def _reached(self) -> Generator[None]:
         try:
-            stored.extend(map(blobs.put, _parts(path, head)))
-            if tuple(stored) != upload.parts:
-                raise InvalidInputError(
-                    f"{label.name} was changed while it was read.",
-                    hint="Send it again when no program writes to it.",
-                )
-        except CommonbrainError:
-            for digest in stored:
-                blobs.drop(digest)
-            raise
-        return upload
+            yield
+        except OSError as error:
+            raise unreachable(self.location, error) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Label:
-    """The name of an upload, and whether it is a packed folder."""
-
-    name: str
-    is_folder: bool
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 of bytes, in hexadecimal."""
+    return sha256(content).hexdigest()
 
 
-def _file_name(called: str) -> str:
-    """Make a safe file name from the name that a caller sent."""
-    last = "".join(one for one in Path(called).name if one.isprintable())
-    # The end holds the extension.
-    name = last.encode()[-_NAME_BYTES_MAX:].decode(errors="ignore")
-    # Dots alone name a folder.
-    return name if name.strip(".") else "upload"
+def check_size(content: bytes) -> None:
+    """Check that bytes are no larger than an artifact may be.
 
+    Raises:
+        InvalidInputError: `limit_exceeded`.
 
-def _size(path: Path, name: str) -> int:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if size > STAGED_BYTES_MAX:
+    """
+    if len(content) > BLOB_BYTES_MAX:
         raise InvalidInputError(
-            f"{name} has {size:,} bytes; {STAGED_BYTES_MAX:,} are allowed.",
+            f"The artifact has {len(content):,} bytes; {BLOB_BYTES_MAX:,} are allowed.",
             code="limit_exceeded",
-            hint="Send it in parts, or import it where the store is.",
         )
-    return size
 
 
-def _parts(path: Path, head: bytes) -> Iterator[bytes]:
-    """Cut a file into parts, each after the random head of its upload."""
-    try:
-        with path.open("rb") as stream:
-            while content := stream.read(STAGED_PART_BYTES):
-                yield head + content
-    except OSError as error:
-        raise _unreadable(path, error) from error
+def check_digest(digest: str) -> None:
+    """Check that a name is a digest, so that it cannot be a path.
+
+    Raises:
+        NotFoundError: it is not.
+
+    """
+    if _DIGEST.fullmatch(digest) is None:
+        raise NotFoundError(f"There is no artifact {digest[:80]!r}.")
 
 
-def _unreadable(path: Path, error: OSError) -> InvalidInputError:
-    return InvalidInputError(f"{path} cannot be read: {error.strerror}.")
+def check_content(content: bytes, digest: str, *, location: str) -> None:
+    """Check that bytes that were read are those that were stored.
+
+    Raises:
+        StoreCorruptError: `blob_corrupt`.
+
+    """
+    if digest_of(content) != digest:
+        raise StoreCorruptError(
+            f"The artifact {digest} in {location} has another digest.",
+            code="blob_corrupt",
+            hint="Restore it from a backup, or train a new model.",
+        )
+
+
+def missing(digest: str, location: str) -> NotFoundError:
+    """Make the error for an artifact that does not exist."""
+    return NotFoundError(
+        f"There is no artifact {digest} in {location}.",
+        hint="Restore the folder or the bucket, or train a new model.",
+    )
+
+
+def unreachable(location: str, error: Exception) -> UnavailableError:
+    """Make the error for a location that does not answer."""
+    return UnavailableError(
+        f"{location} cannot be reached ({type(error).__name__}).",
+        code="blobs_down",
+        hint="Check that it exists and that the credentials are right.",
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a new file, readable by this user alone, and make it durable."""
+    path.touch(mode=0o600, exist_ok=False)
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

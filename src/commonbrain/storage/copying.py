@@ -34,8 +34,7 @@ from commonbrain.storage.interface import CopiedTable, Progress, StoreCopy, igno
 from commonbrain.storage.schema.activity import page_sessions
 from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql.context import known_spaces
-from commonbrain.storage.sql.driver_errors import cause_of
+from commonbrain.storage.sql.context import cause_of, known_spaces
 from commonbrain.storage.store import Store, Transaction
 
 Row = dict[str, Any]

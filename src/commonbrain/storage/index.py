@@ -1,10 +1,13 @@
-"""What the indexes of all engines have in common: which words and vectors are put and found."""
+"""What the indexes of all engines share: words, vectors, and how similar memories are."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
@@ -13,6 +16,34 @@ from commonbrain.model.values import dataclass
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
 from commonbrain.storage.sql.context import SqlContext
+
+_PRODUCTS_MAX: Final = 200_000
+"""Multiplications at once; for more, BLAS wakes threads, which takes longer than the product."""
+
+Window = NDArray[np.float16] | NDArray[np.float32]
+
+
+def cosines_of(ids: Sequence[int], windows: Iterable[tuple[int, Window]]) -> list[list[float]]:
+    """Compare memories by the means of their windows; without one the similarity is 0.
+
+    Args:
+        ids: the memories, in the order of rows and columns.
+        windows: unit vectors of shape `(dimensions,)`, by memory in any order.
+
+    """
+    sums: dict[int, NDArray[np.float32]] = {}
+    for id_, window in windows:
+        whole = np.asarray(window, dtype=np.float32)
+        sums[id_] = sums[id_] + whole if id_ in sums else whole
+    if not sums:
+        return [[0.0] * len(ids) for _ in ids]
+    none = np.zeros_like(next(iter(sums.values())))
+    matrix = np.stack([sums.get(id_, none) for id_ in ids])
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix /= np.where(lengths > 0, lengths, 1)
+    step = max(1, _PRODUCTS_MAX // matrix.size)
+    parts = [matrix[at : at + step] @ matrix.T for at in range(0, len(ids), step)]
+    return np.concatenate(parts).tolist()
 
 
 class FullText(Protocol):
@@ -88,18 +119,6 @@ class SqlIndex(ABC):
     def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
         """Return the vector of each memory's first window; those without a vector are absent."""
         return self.vectors_of(None).firsts(ids)
-
-    def pending(self) -> int:
-        """Count searchable memories without vectors, of their text or of their fields."""
-        return self.missing.pending()
-
-    def lacks_fields(self) -> bool:
-        """Return whether searchable atoms have no vectors of their fields."""
-        return self.missing.any_fields()
-
-    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List searchable memories above an id that have no vectors, ascending."""
-        return self.missing.oldest(limit=limit, after=after)
 
     def unworded(self, *, limit: int, after: int = 0) -> list[int]:
         """List searchable memories above an id that are missing from the full text, ascending."""

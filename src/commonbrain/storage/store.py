@@ -1,12 +1,16 @@
-"""The store: connections, transactions of one tenant, and the translation of driver errors."""
+"""The store: its transactions, each of one tenant, and the repositories of a transaction."""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from pydantic_core import to_json
 from sqlalchemy import Connection, bindparam, func, select, text
@@ -25,6 +29,7 @@ from commonbrain.storage.interface import (
     Backup,
     Finding,
     Heartbeat,
+    Index,
     MemoryAccess,
     Progress,
     ignore_progress,
@@ -32,7 +37,7 @@ from commonbrain.storage.interface import (
 from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
 from commonbrain.storage.repositories.records import trace_row, write_events
 from commonbrain.storage.repositories.sessions import beat_row
-from commonbrain.storage.schema.memories import DETAILS, memories
+from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import (
     Dialect,
     SqlContext,
@@ -42,8 +47,40 @@ from commonbrain.storage.sql.context import (
     shared,
     shared_read,
 )
-from commonbrain.storage.transaction import Transaction
 
+if TYPE_CHECKING:
+    from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
+    from commonbrain.storage.repositories.changes import ChangeRepository
+    from commonbrain.storage.repositories.credentials import (
+        CredentialRepository,
+        PageSessionRepository,
+    )
+    from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
+    from commonbrain.storage.repositories.jobs import JobRepository
+    from commonbrain.storage.repositories.learning import (
+        EvaluationRepository,
+        ModelRepository,
+        RecallLogRepository,
+    )
+    from commonbrain.storage.repositories.links import (
+        AnnotationRepository,
+        GraphRepository,
+        LinkRepository,
+    )
+    from commonbrain.storage.repositories.listing import ListingRepository
+    from commonbrain.storage.repositories.memories import MemoryRepository
+    from commonbrain.storage.repositories.messages import MessageRepository
+    from commonbrain.storage.repositories.records import (
+        AuditRepository,
+        RecordRepository,
+        ToolEventRepository,
+    )
+    from commonbrain.storage.repositories.reviews import ConflictRepository, ReviewRepository
+    from commonbrain.storage.repositories.sessions import ScratchpadRepository, SessionRepository
+    from commonbrain.storage.repositories.threads import ThreadRepository
+    from commonbrain.storage.repositories.trends import TrendRepository
+
+_REPOSITORIES: Final = "commonbrain.storage.repositories"
 _Result = TypeVar("_Result")
 _VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
@@ -61,6 +98,111 @@ _NEXT_FINDABLE = (
 )
 _REWORDED_AT_ONCE = 200
 """Memories whose words are written in one transaction: others wait a few hundredths of a second."""
+
+
+_Made = TypeVar("_Made")
+
+
+class _Repository(Generic[_Made]):
+    """A repository of a transaction, imported and made when it is first used."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __set_name__(self, _owner: object, name: str) -> None:
+        self._name = name
+
+    def __get__(self, transaction: Transaction, _owner: object) -> _Made:
+        module, _, name = self._place.partition(".")
+        made = getattr(import_module(f"{_REPOSITORIES}.{module}"), name)(transaction.work)
+        transaction.__dict__[self._name] = made
+        return made
+
+
+class Transaction:
+    """The repositories of one tenant, read from one snapshot and changed together or not at all."""
+
+    def __init__(self, work: SqlContext) -> None:
+        self.work = work
+
+    memories: _Repository[MemoryRepository] = _Repository("memories.MemoryRepository")
+    """The memories."""
+    listing: _Repository[ListingRepository] = _Repository("listing.ListingRepository")
+    """Lists of memories for people."""
+    threads: _Repository[ThreadRepository] = _Repository("threads.ThreadRepository")
+    """Threads of messages."""
+    sessions: _Repository[SessionRepository] = _Repository("sessions.SessionRepository")
+    """Sessions of agents."""
+    messages: _Repository[MessageRepository] = _Repository("messages.MessageRepository")
+    """Messages and their recipients."""
+    links: _Repository[LinkRepository] = _Repository("links.LinkRepository")
+    """Links between memories."""
+    changes: _Repository[ChangeRepository] = _Repository("changes.ChangeRepository")
+    """The versions of memories."""
+    annotations: _Repository[AnnotationRepository] = _Repository("links.AnnotationRepository")
+    """Annotations of memories."""
+    records: _Repository[RecordRepository] = _Repository("records.RecordRepository")
+    """Receipts, feedback and other records about memories."""
+    audit: _Repository[AuditRepository] = _Repository("records.AuditRepository")
+    """The audit."""
+    graph: _Repository[GraphRepository] = _Repository("links.GraphRepository")
+    """Walks over links."""
+    reviews: _Repository[ReviewRepository] = _Repository("reviews.ReviewRepository")
+    """Reviews of invalidated memories."""
+    conflicts: _Repository[ConflictRepository] = _Repository("reviews.ConflictRepository")
+    """Conflicts between memories."""
+    acks: _Repository[AckRepository] = _Repository("action_items.AckRepository")
+    """Acknowledgements of action items."""
+    briefing: _Repository[BriefingRepository] = _Repository("action_items.BriefingRepository")
+    """The rows of a briefing."""
+    scratchpad: _Repository[ScratchpadRepository] = _Repository("sessions.ScratchpadRepository")
+    """Notes of sessions."""
+    credentials: _Repository[CredentialRepository] = _Repository("credentials.CredentialRepository")
+    """Agents and their keys."""
+    page_sessions: _Repository[PageSessionRepository] = _Repository(
+        "credentials.PageSessionRepository"
+    )
+    """Sessions of the web page."""
+    jobs: _Repository[JobRepository] = _Repository("jobs.JobRepository")
+    """Background jobs."""
+    events: _Repository[ToolEventRepository] = _Repository("records.ToolEventRepository")
+    """Events of calls."""
+    trends: _Repository[TrendRepository] = _Repository("trends.TrendRepository")
+    """Figures over time."""
+    recall_log: _Repository[RecallLogRepository] = _Repository("learning.RecallLogRepository")
+    """Traces of recalls."""
+    models: _Repository[ModelRepository] = _Repository("learning.ModelRepository")
+    """Trained models."""
+    evaluations: _Repository[EvaluationRepository] = _Repository("learning.EvaluationRepository")
+    """Evaluations of this store."""
+
+    @cached_property
+    def index(self) -> Index:
+        """Full text and vectors."""
+        return self.work.dialect.index(self.work)
+
+    @cached_property
+    def missing_embeddings(self) -> MissingEmbeddings:
+        """Memories without vectors; counting them needs no index."""
+        from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings  # noqa: PLC0415
+
+        return MissingEmbeddings(work=self.work, space_id=self.work.dialect.space_id)
+
+    def scrub(self, memory_id: int) -> Mapping[str, int]:
+        """Remove the text of a memory from every table; its id stays as a forgotten memory.
+
+        Returns:
+            The number of rows that were emptied or deleted, for every place searched.
+
+        """
+        from commonbrain.storage.repositories.erasure import erase_text  # noqa: PLC0415
+        from commonbrain.storage.repositories.memory_rows import forget_decoded  # noqa: PLC0415
+
+        known = self.memories.get([memory_id])
+        forget_decoded(memory_id)
+        self.index.drop(memory_id)
+        kind = known[memory_id].kind
+        return {"full text": 1, **erase_text(self.work, memory_id, kind=kind)}
 
 
 @dataclass(slots=True)
@@ -128,7 +270,7 @@ class Store:
         """The embedding spaces of this store."""
         return SpaceRepository(self.dialect)
 
-    def in_space(self, space: EmbeddingSpace) -> "Store":
+    def in_space(self, space: EmbeddingSpace) -> Store:
         """Return this store in another space, created if needed; `close` closes both."""
         self._check_open()
         dialect = self.dialect.in_space(space, self.spaces.add(space).id)
@@ -355,7 +497,12 @@ class Store:
 
     def _examine_rows(self, connection: Connection) -> Finding:
         """Check that every memory has the detail of its kind."""
-        missing = sum(_bodiless(connection, one) for one in self.dialect.each_tenant(connection))
+        from commonbrain.storage.repositories.memories import bodiless  # noqa: PLC0415
+
+        missing = 0
+        for tenant in self.dialect.each_tenant(connection):
+            rows = bodiless(tenant).order_by(None).subquery()
+            missing += connection.execute(select(func.count()).select_from(rows)).scalar_one()
         return Finding(check="details", is_sound=missing == 0, detail=f"{missing} missing")
 
     @contextmanager
@@ -379,17 +526,3 @@ class Store:
     def _check_open(self) -> None:
         if self.closed.is_set():
             raise UnavailableError(f"The store {self.location} was closed.", hint="Open it again.")
-
-
-def _bodiless(connection: Connection, tenant: str) -> int:
-    """Count the memories of a tenant that lack the detail of their kind."""
-    missing = 0
-    for kind, table in DETAILS.items():
-        here = select(1).where(
-            table.c.tenant_id == memories.c.tenant_id,
-            table.c.memory_id == memories.c.id,
-        )
-        of_kind = memories.c.tenant_id == tenant, memories.c.kind == kind
-        without = select(func.count()).select_from(memories).where(*of_kind, ~here.exists())
-        missing += connection.execute(without).scalar_one()
-    return missing

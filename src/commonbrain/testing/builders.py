@@ -31,8 +31,9 @@ from commonbrain.runtime.models import ExtractiveReflector
 from commonbrain.runtime.stores import LocalQueue
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
-from commonbrain.storage.blobs import UploadStore, make_blobs
+from commonbrain.storage.blobs import make_blobs
 from commonbrain.storage.sqlite.engine import open_sqlite
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importers import InstalledImporters
 

@@ -38,9 +38,9 @@ from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.activity import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, given, within
+from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
@@ -214,12 +214,7 @@ _BELIEVED: Final = [one for one in Trust if one.weight >= Trust.USER_CLAIM.weigh
 def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
     """Match an item that has a decision, among those whose decisions count."""
     holds = or_(acks.c.decision != Decision.DEFERRED, acks.c.until > _NOW)
-    return (
-        select(1)
-        .where(acks.c.tenant_id == items.c.tenant_id, acks.c.memory_id == items.c.memory_id)
-        .where(holds, *whose)
-        .exists()
-    )
+    return exists_in(acks, acks.c.memory_id == items.c.memory_id, holds, *whose, of=items)
 
 
 def _to_acknowledge(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
@@ -258,8 +253,7 @@ _IS_OWN: Final = and_(
 _BINDING: Final = (
     select(memories.c.id)
     .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.id.in_(bindparam("ids", expanding=True)),
+        in_ids(memories.c.id),
         memories.c.state == State.ACTIVE,
         memories.c.trust.in_(_BELIEVED),
         or_(memories.c.scope != Scope.PRIVATE, memories.c.agent == bindparam("agent")),
@@ -279,14 +273,9 @@ _OPEN_AMONG: Final = _to_acknowledge(
     _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
     _TASK_DETAILS.c.memory_id.in_(LISTED),
 )
-_AT_ONCE: Final = 500
-"""Ids looked up together; an engine takes only so many parameters."""
 _OF: Final = (
     select(*(acks.c[field.name] for field in fields(TaskDecision)))
-    .where(
-        acks.c.tenant_id == bindparam("tenant"),
-        acks.c.memory_id.in_(bindparam("ids", expanding=True)),
-    )
+    .where(in_ids(acks.c.memory_id))
     .order_by(acks.c.at, acks.c.agent, acks.c.session)
 )
 
@@ -318,16 +307,11 @@ class AckRepository:
         statement = _BINDING
         if projects is not None:
             statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}
-        binding: list[int] = []
-        for start in range(0, len(wanting), _AT_ONCE):
-            parameters = given | {"ids": wanting[start : start + _AT_ONCE]}
-            binding += self.work.connection.execute(statement, parameters).scalars()
-        return binding
+        return self.work.scalars(statement, given | {"ids": wanting}) if wanting else []
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Select the ids of tasks that must be acknowledged and are not done."""
-        given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return set(self.work.connection.execute(_OPEN_AMONG, given).scalars())
+        return set(self.work.scalars(_OPEN_AMONG, {"ids": list(ids)}))
 
     def has_ended(self, session: str) -> bool:
         """Check whether sessions with this key are known and all have ended."""
@@ -344,13 +328,8 @@ class AckRepository:
 
     def drop(self, ack: TaskDecision) -> None:
         """Delete the decision of this agent and session on this memory."""
-        here = (
-            acks.c.tenant_id == self.work.tenant,
-            acks.c.memory_id == ack.memory_id,
-            acks.c.agent == ack.agent,
-            acks.c.session == ack.session,
-        )
-        self.work.connection.execute(delete(acks).where(*here))
+        key = {"memory_id": ack.memory_id, "agent": ack.agent, "session": ack.session}
+        self.work.connection.execute(delete(acks).where(self.work.here(acks, **key)))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[TaskDecision]]:
         """Map memories to the decisions on them, oldest first; memories without any are absent."""

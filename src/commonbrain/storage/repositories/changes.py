@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, exists, func, select
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
-from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -30,17 +30,13 @@ _AMONG: Final = _ROWS.where(changes.c.memory_id.in_(bindparam("ids", expanding=T
 _LAST: Final = select(func.max(changes.c.id)).where(changes.c.tenant_id == bindparam("tenant"))
 _LATEST: Final = (
     select(changes.c.memory_id, func.max(changes.c.id))
-    .where(
-        changes.c.tenant_id == bindparam("tenant"),
-        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
-    )
+    .where(in_ids(changes.c.memory_id))
     .group_by(changes.c.memory_id)
 )
 _VERSIONS: Final = (
     select(changes.c.memory_id, func.count())
     .where(
-        changes.c.tenant_id == bindparam("tenant"),
-        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        in_ids(changes.c.memory_id),
         changes.c.action.not_in(sorted(TEXT_PRESERVING_ACTIONS)),
     )
     .group_by(changes.c.memory_id)
@@ -51,14 +47,15 @@ _KIND: Final = select(memories.c.kind).where(
 _BELIEVED: Final = (
     select(changes.c.memory_id, changes.c.believed_since, changes.c.believed_until)
     .where(
-        changes.c.tenant_id == bindparam("tenant"),
-        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        in_ids(changes.c.memory_id),
         changes.c.believed_since.is_not(None),
     )
     .order_by(changes.c.believed_since)
 )
 _NAMES: Final = frozenset({"tags", "people", "topics", "references"})
 """Fields that stand in rows of their own: plain lists of names."""
+_PLAIN: Final = ("memory_id", "action", "agent", "session", "reason", "at")
+"""What a change and its row have alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ class ChangeRepository:
         shared = self._plain(change, Kind.FACT)
         del shared["tenant_id"], shared["memory_id"]
         each = {"memory_id": ids, "id": range(first, first + len(ids))}
-        bulk_insert(self.work, changes, shared=shared, each=each)
+        self.work.bulk_insert(changes, shared=shared, each=each)
         self.work.highest.pop(changes, None)
 
     def merge(self, change: Revision) -> bool:
@@ -132,13 +129,9 @@ class ChangeRepository:
             conditions.append(changes.c.session == session)
         if request_id is not None:
             # The audit has a line for each change, of the same time, which names its call.
-            of_call = exists().where(
-                audit.c.tenant_id == changes.c.tenant_id,
-                audit.c.request_id == request_id,
-                audit.c.memory_id == changes.c.memory_id,
-                audit.c.at == changes.c.at,
-            )
-            conditions.append(of_call)
+            line = audit.c
+            is_its = line.memory_id == changes.c.memory_id, line.at == changes.c.at
+            conditions.append(exists_in(audit, line.request_id == request_id, *is_its, of=changes))
         if since is not None:
             conditions.append(changes.c.at >= since)
         if until is not None:
@@ -164,12 +157,7 @@ class ChangeRepository:
     def _plain(self, change: Revision, kind: Kind) -> dict[str, Any]:
         return {
             "tenant_id": self.work.tenant,
-            "memory_id": change.memory_id,
-            "action": change.action,
-            "agent": change.agent,
-            "session": change.session,
-            "reason": change.reason,
-            "at": change.at,
+            **{name: getattr(change, name) for name in _PLAIN},
             "before": _written(change.before, kind),
             "after": _written(change.after, kind),
             "believed_since": change.believed.since if change.believed else None,
@@ -192,12 +180,7 @@ def _change(row: RowMapping) -> Revision:
     since, until = row["believed_since"], row["believed_until"]
     return Revision(
         id=row["id"],
-        memory_id=row["memory_id"],
-        action=row["action"],
-        agent=row["agent"],
-        session=row["session"],
-        reason=row["reason"],
-        at=row["at"],
+        **{name: row[name] for name in _PLAIN},
         before=_read(row["before"], row["kind"]),
         after=_read(row["after"], row["kind"]),
         believed=BeliefPeriod(since=since, until=until) if since else None,

@@ -36,10 +36,9 @@ from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
-from commonbrain.storage.sql.bulk import LISTED, id_list_param
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import LISTED, id_list_param, in_ids
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
 _ROW: Final = select(*(links.c[name] for name in _FIELDS))
@@ -115,19 +114,13 @@ class LinkRepository:
         return Link(**dict(zip(_FIELDS, rows[0], strict=True))) if rows else None
 
     def _key(self, from_id: int, to_id: int, *, type_: LinkType) -> ColumnElement[bool]:
-        return and_(
-            links.c.tenant_id == self.work.tenant,
-            links.c.from_id == from_id,
-            links.c.to_id == to_id,
-            links.c.type == type_,
-        )
+        return self.work.here(links, from_id=from_id, to_id=to_id, type=type_)
 
 
 _ANNOTATIONS_FIELDS: Final = tuple(field.name for field in fields(Annotation))
 # Sorted here: for an order by id, SQLite would read all annotations of the tenant by their key.
 _OF: Final = select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS)).where(
-    annotations.c.tenant_id == bindparam("tenant"),
-    annotations.c.memory_id.in_(LISTED),
+    in_ids(annotations.c.memory_id)
 )
 
 
@@ -147,8 +140,8 @@ class AnnotationRepository:
 
     def drop(self, annotation_id: int) -> None:
         """Delete an annotation."""
-        here = annotations.c.tenant_id == self.work.tenant, annotations.c.id == annotation_id
-        self.work.connection.execute(delete(annotations).where(*here))
+        here = self.work.here(annotations, id=annotation_id)
+        self.work.connection.execute(delete(annotations).where(here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
         """Map memories to their annotations, oldest first; memories without any are absent."""
@@ -163,8 +156,7 @@ class AnnotationRepository:
 
 
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
-    links.c.tenant_id == bindparam("tenant"),
-    links.c.from_id.in_(LISTED),
+    in_ids(links.c.from_id),
     links.c.type.in_(SUPPORTS),
 )
 # As they are in the table: a thousand rows are read faster than their words are by the columns.
@@ -178,24 +170,20 @@ _STANDINGS: Final = select(
     memories.c.expires_at,
     memories.c.project,
     memories.c.semantic_hash == "",
-).where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
+).where(in_ids(memories.c.id))
 _KINDS: Final = {str(one): one for one in Kind}
 _STATES: Final = {str(one): one for one in State}
 _SCOPES: Final = {str(one): one for one in Scope}
 _TRUSTS: Final = {str(one): one for one in Trust}
 _PRIVATE: Final = str(Scope.PRIVATE)
 _AMONG: Final = select(*(links.c[field.name] for field in fields(Link))).where(
-    links.c.tenant_id == bindparam("tenant"),
-    links.c.from_id.in_(LISTED),
+    in_ids(links.c.from_id),
     links.c.to_id.in_(id_list_param("ends")),
     links.c.type.in_(bindparam("types", expanding=True)),
 )
 _READERS: Final = (
     select(receipts.c.message_id, receipts.c.agent)
-    .where(
-        receipts.c.tenant_id == bindparam("tenant"),
-        receipts.c.message_id.in_(LISTED),
-    )
+    .where(in_ids(receipts.c.message_id))
     .order_by(receipts.c.message_id, receipts.c.agent)
 )
 _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]

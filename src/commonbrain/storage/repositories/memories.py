@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.model.kinds import Detail, Kind, MessageDetail
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text, is_erased
 from commonbrain.model.query import Filter
@@ -37,12 +37,13 @@ from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.repositories.memory_rows import (
     COLUMNS,
+    CURRENT,
     NAMED,
     PROJECTED,
     SPEAKER,
+    encode_reading,
     fetch,
 )
-from commonbrain.storage.repositories.readings import CURRENT, encode_reading
 from commonbrain.storage.retention_rules import Retention
 from commonbrain.storage.schema.memories import (
     DETAILS,
@@ -52,19 +53,17 @@ from commonbrain.storage.schema.memories import (
     memories,
     threads,
 )
-from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
     allowed,
-    confine,
     given,
     indexed,
     is_awaiting,
     unindexed,
     within,
 )
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import exists_in, greatest, in_ids, members_of
 from commonbrain.text.reading import read_memory
 
 # Statements are built once: building one costs more than running it.
@@ -99,19 +98,13 @@ _IN_THREAD: Final = (
     )
 )
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
-    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
+    in_ids(memories.c.id)
 )
 _BODIES: Final = {
-    kind: select(table.c.memory_id, table.c.body).where(
-        table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED)
-    )
+    kind: select(table.c.memory_id, table.c.body).where(in_ids(table.c.memory_id))
     for kind, table in DETAILS.items()
 }
-_TURN: Final = (
-    update(memories)
-    .where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
-    .values(state=bindparam("into"))
-)
+_TURN: Final = update(memories).where(in_ids(memories.c.id)).values(state=bindparam("into"))
 _ASKED: Final = members_of("names", String)
 # One index lookup per name, however many messages the person sent.
 _PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
@@ -224,8 +217,7 @@ class MemoryRepository:
 
     def with_skill(self, name: str) -> list[int]:
         """List the current rules whose trigger has this name."""
-        given = {"tenant": self.work.tenant, "name": name}
-        return list(self.work.connection.execute(_SKILLED, given).scalars())
+        return self.work.scalars(_SKILLED, {"name": name})
 
     def newest(
         self, scope: QueryScope, *, limit: int, after: tuple[datetime, int] | None = None
@@ -264,8 +256,9 @@ class MemoryRepository:
 
     def any(self, scope: QueryScope) -> bool:
         """Check whether any memory is in scope."""
-        statement = select(memories.c.id).where(confine(scope, self.work.tenant)).limit(1)
-        return self.work.connection.execute(statement).first() is not None
+        statement = select(memories.c.id).where(within(scope.filter)).limit(1)
+        parameters = given(scope, self.work.tenant)
+        return self.work.connection.execute(statement, parameters).first() is not None
 
     def count(self, scope: QueryScope, *, at_most: int) -> int:
         """Count the memories in scope, up to a limit."""
@@ -275,16 +268,16 @@ class MemoryRepository:
 
     def update(self, before: Memory, after: Memory) -> None:
         """Write the difference between two states of one memory; its text never differs."""
-        old, new = _projection(before), _projection(after)
-        changed = {name: value for name, value in new.items() if value != old[name]}
+        changed = _changed(_projection(before), _projection(after))
         if any(read(before) != read(after) for read in _READ):
             changed["reading"] = _encoded_reading(after)
         self._update(before.id, changed, table=memories)
-        details = _changed(before.detail, after.detail)
+        details = _changed(asdict(before.detail), asdict(after.detail))
         self._update(before.id, details, table=DETAILS[before.kind])
         if _names(before) == _names(after):
             return
-        self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
+        given = {"tenant": self.work.tenant, "memory": before.id}
+        self.work.connection.execute(_DROP_ENTITIES, given)
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
@@ -323,11 +316,15 @@ class MemoryRepository:
         )
         if not skills:
             return {}
-        allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
-        columns = select(memories.c.id, memories.c.project)
+        allowed = within(scope.filter), memories.c.id.in_(list(skills))
+        rows = select(memories.c.id, memories.c.project).where(*allowed)
+        parameters = given(scope, self.work.tenant)
         return {
-            id_: skills[id_] if project is None else _of_project(skills[id_], project)
-            for id_, project in self.work.connection.execute(columns.where(*allowed))
+            # The projects that a trigger names itself take precedence.
+            id_: skills[id_]
+            if project is None or skills[id_].get("projects")
+            else {**skills[id_], "projects": [project]}
+            for id_, project in self.work.connection.execute(rows, parameters)
         }
 
     def people(self, names: Sequence[str]) -> set[str]:
@@ -343,15 +340,15 @@ class MemoryRepository:
     ) -> list[int]:
         """List the memories in scope with one of these references, newest first."""
         named = entities.c
-        of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
         is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
+        has_one = exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
         statement = (
             select(memories.c.id)
-            .where(confine(scope, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .where(within(scope.filter), has_one)
             .order_by(memories.c.id.desc())
             .limit(limit)
         )
-        return list(self.work.connection.execute(statement).scalars())
+        return self.work.scalars(statement, given(scope, self.work.tenant))
 
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
         """List those in scope among the newest `limit` memories with one of these topics."""
@@ -413,23 +410,18 @@ class MemoryRepository:
         row = (table.c.tenant_id == self.work.tenant) & (key == memory_id)
         self.work.connection.execute(update(table).where(row).values(**changes))
 
-    def _of(self, memory_id: int) -> Mapping[str, Any]:
-        return {"tenant": self.work.tenant, "memory": memory_id}
-
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return self.work.connection.execute(statement, given).all()
 
 
-def _of_project(trigger: Mapping[str, object], project: str) -> Mapping[str, object]:
-    """Return the trigger of a project's rule, whose own projects take precedence."""
-    return trigger if trigger.get("projects") else {**trigger, "projects": [project]}
-
-
 @lru_cache
 def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, datetime]:
     """Build a browse once for all periods: building it costs more than running it."""
-    when, is_rare = memories.c.occurred_at, _is_rare(criteria)
+    when = memories.c.occurred_at
+    # It selects one thread, what waits for a decision, or only episodes.
+    is_small = criteria.thread is not None or criteria.kinds == (Kind.EPISODE,)
+    is_rare = criteria.needs_review or is_small or is_awaiting(criteria)
     # SQLite would walk the whole period in search of the few that match.
     place = unindexed(when) if is_rare and not is_awaiting(criteria) else when
     has_since, has_until, has_after = bounds
@@ -449,12 +441,6 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
         ordered = memories.c
     latest_first = ordered.occurred_at.desc(), ordered.id.desc()
     return rows.order_by(*latest_first).limit(bindparam("limit"))
-
-
-def _is_rare(criteria: Filter) -> bool:
-    """Return whether a filter selects one thread, what waits for a decision, or only episodes."""
-    is_small = criteria.thread is not None or criteria.kinds == (Kind.EPISODE,)
-    return criteria.needs_review or is_small or is_awaiting(criteria)
 
 
 @lru_cache
@@ -508,8 +494,7 @@ def _projection(memory: Memory) -> dict[str, Any]:
     return {name: getattr(memory, name) for name in PROJECTED}
 
 
-def _changed(before: Detail, after: Detail) -> dict[str, Any]:
-    old, new = asdict(before), asdict(after)
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in new.items() if value != old[name]}
 
 
@@ -542,7 +527,10 @@ def due_by(criteria: DueBy, tenant: str) -> Select[int]:
 def bodiless(tenant: str) -> Select[int]:
     """Select rows without the detail row of their kind, which holds the body."""
     row = memories.c
-    complete = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
+    complete = [
+        and_(row.kind == kind, exists_in(detail, detail.c.memory_id == row.id, of=memories))
+        for kind, detail in DETAILS.items()
+    ]
     return select(row.id).where(row.tenant_id == tenant, ~or_(*complete)).order_by(row.id)
 
 
@@ -562,9 +550,3 @@ def _too_old(rule: Retention, criteria: DueBy) -> ColumnElement[bool]:
     conditions += [row.label == rule.label] if rule.label is not None else []
     conditions += [row.scope == rule.scope] if rule.scope is not None else []
     return and_(*conditions, ~row.pinned)
-
-
-def _has_body(kind: Kind) -> ColumnElement[bool]:
-    detail = DETAILS[kind].c
-    own = detail.tenant_id == memories.c.tenant_id, detail.memory_id == memories.c.id
-    return select(1).where(*own).exists()

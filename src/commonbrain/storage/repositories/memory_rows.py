@@ -28,16 +28,53 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import UNREAD, Memory
+from commonbrain.model.memory import UNREAD, Memory, Reading
 from commonbrain.model.values import dataclass, field, fields, replace
-from commonbrain.storage.repositories.readings import decode_reading
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
-from commonbrain.storage.sql.bulk import LISTED, id_list_param
-from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_rows
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.statements import Driver, Row, id_list_param, in_ids, read_rows
 from commonbrain.text.reading import read_memory
 from commonbrain.threads import after_fork
+
+_VERSION: Final = 2
+"""To be raised when the same text is read otherwise; older readings are then made anew."""
+_START: Final = f"[{_VERSION},"
+CURRENT: Final = f"{_START}%"
+"""What a current reading is like in SQL."""
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode_reading(reading: Reading) -> str:
+    """Write a reading."""
+    return _encode(
+        [
+            _VERSION,
+            reading.question_share,
+            int(reading.names_time),
+            reading.times,
+            reading.subject_words,
+            reading.words,
+        ]
+    )
+
+
+def decode_reading(stored: str | None) -> Reading | None:
+    """Read what `encode_reading` wrote; None if it is missing, damaged or of another version."""
+    if stored is None or not stored.startswith(_START):
+        return None
+    try:
+        _, share, names_time, times, subject, words = json.loads(stored)
+    except (ValueError, TypeError):
+        return None
+    return Reading(
+        words=words,
+        subject_words=subject,
+        question_share=share,
+        names_time=bool(names_time),
+        times=tuple((since, until) for since, until in times),
+    )
+
 
 SPEAKER: Final = 0
 """The position of the speaker among the people of a memory; named people come after."""
@@ -70,7 +107,7 @@ def _as_read(column: Column[Any]) -> ColumnElement[Any]:
 
 
 _GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED), memories.c.reading).where(
-    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
+    in_ids(memories.c.id)
 )
 _GET_DETAIL: Final = {
     kind: select(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -37,8 +38,8 @@ from commonbrain.model.scope import EVERYBODY
 from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
@@ -54,14 +55,11 @@ _IS_CURRENT: Final = and_(
     or_(memories.c.expires_at.is_(None), memories.c.expires_at > bindparam("now", type_=Instant())),
 )
 _MINE: Final = receipts.alias("mine")
-_HAS_OWN: Final = (
-    select(1)
-    .where(
-        _MINE.c.tenant_id == receipts.c.tenant_id,
-        _MINE.c.agent == bindparam("reader"),
-        _MINE.c.message_id == receipts.c.message_id,
-    )
-    .exists()
+_HAS_OWN: Final = exists_in(
+    _MINE,
+    _MINE.c.agent == bindparam("reader"),
+    _MINE.c.message_id == receipts.c.message_id,
+    of=receipts,
 )
 # Broadcasts that the mailbox has no row of its own for: the newest ones, as a rule none.
 _IS_UNTAKEN: Final = and_(
@@ -90,9 +88,7 @@ _TAKE: Final = (
     .values(taken_until=bindparam("until"))
 )
 _UNREAD_OF: Final[Select[int]] = select(receipts.c.message_id).where(
-    _TENANT,
-    receipts.c.message_id.in_(bindparam("ids", expanding=True)),
-    receipts.c.read_at.is_(None),
+    in_ids(receipts.c.message_id), receipts.c.read_at.is_(None)
 )
 _AMONG: Final = union_all(_UNREAD_OF.where(_IS_MINE), _UNREAD_OF.where(_IS_UNTAKEN, ~_HAS_OWN))
 _WAITING: Final[Select[int, bool]] = (
@@ -110,13 +106,10 @@ _READ: Final = (
 )
 _MARK: Final = (
     update(receipts)
-    .where(_TENANT, _IS_MINE, receipts.c.read_at.is_(None))
-    .where(receipts.c.message_id.in_(bindparam("ids", expanding=True)))
+    .where(in_ids(receipts.c.message_id), _IS_MINE, receipts.c.read_at.is_(None))
     .values(read_at=bindparam("now", type_=Instant()))
 )
-_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(
-    _TENANT, receipts.c.message_id.in_(bindparam("ids", expanding=True))
-)
+_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(in_ids(receipts.c.message_id))
 _ACKED: Final = _OF.where(receipts.c.acked_at.is_not(None))
 _WAS_SAID: Final = or_(
     and_(
@@ -136,14 +129,11 @@ _BETWEEN: Final = (
 )
 _TASKS: Final = DETAILS[Kind.TASK]
 _REQUESTER: Final = memories.alias("asked")
-_IS_ASKED_BY: Final = (
-    select(1)
-    .where(
-        _REQUESTER.c.tenant_id == memories.c.tenant_id,
-        _REQUESTER.c.id == memories.c.source_message_id,
-        _REQUESTER.c.agent == bindparam("reader"),
-    )
-    .exists()
+_IS_ASKED_BY: Final = exists_in(
+    _REQUESTER,
+    _REQUESTER.c.id == memories.c.source_message_id,
+    _REQUESTER.c.agent == bindparam("reader"),
+    of=memories,
 )
 _DELEGATED: Final = (
     select(memories.c.id)
@@ -165,12 +155,7 @@ _DELEGATED: Final = (
 )
 
 _DERIVED: Final = (
-    select(memories.c.id)
-    .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.source_message_id.in_(LISTED),
-    )
-    .order_by(memories.c.id)
+    select(memories.c.id).where(in_ids(memories.c.source_message_id)).order_by(memories.c.id)
 )
 
 
@@ -241,13 +226,9 @@ class MessageRepository:
 
     def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
         """Store an acknowledgement of a read message; return False if it was not delivered."""
-        here = (
-            receipts.c.tenant_id == self.work.tenant,
-            receipts.c.agent == reader.agent,
-            receipts.c.message_id == message_id,
-        )
-        given = update(receipts).where(*here).values(acked_at=reader.now, answer=answer)
-        return self.work.connection.execute(given).rowcount > 0
+        here = self.work.here(receipts, agent=reader.agent, message_id=message_id)
+        statement = update(receipts).where(here).values(acked_at=reader.now, answer=answer)
+        return self.work.connection.execute(statement).rowcount > 0
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Map messages to their receipts, by agent."""
@@ -261,7 +242,10 @@ class MessageRepository:
         for row in self.work.connection.execute(statement, given).mappings():
             receipts_by_id[row["message_id"]].append(Receipt(**row))
         # Sorted here: the planner would walk all receipts to have them in this order.
-        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in receipts_by_id.items()}
+        return {
+            id_: tuple(sorted(rows, key=attrgetter("agent")))
+            for id_, rows in receipts_by_id.items()
+        }
 
     def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Map messages to the receipts with an acknowledgement, by agent."""
@@ -275,29 +259,23 @@ class MessageRepository:
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
         """List tasks that a message assigned, by the agent or to it, newest first."""
-        given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
-        return list(self.work.connection.execute(_DELEGATED, given).scalars())
+        return self.work.scalars(_DELEGATED, {"reader": agent, "below": below, "limit": limit})
 
     def derived(self, messages: Sequence[int]) -> list[int]:
         """List the memories of any state that name one of these messages as their source."""
-        given = {"tenant": self.work.tenant, "ids": list(messages)}
-        return list(self.work.connection.execute(_DERIVED, given).scalars())
+        return self.work.scalars(_DERIVED, {"ids": list(messages)})
 
     def merge(self, receipt: Receipt) -> bool:
         """Merge the delivery state of another store; return whether the receipt is new."""
         row = {"tenant_id": self.work.tenant, **asdict(receipt)}
         if self.work.add(receipts, row):
             return True
-        here = (
-            receipts.c.tenant_id == self.work.tenant,
-            receipts.c.agent == receipt.agent,
-            receipts.c.message_id == receipt.message_id,
-        )
         there = self.of([receipt.message_id])[receipt.message_id]
         [known] = [one for one in there if one.agent == receipt.agent]
         both = merged(known, receipt)
         if both != known:
-            self.work.connection.execute(update(receipts).where(*here).values(**asdict(both)))
+            here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
+            self.work.connection.execute(update(receipts).where(here).values(**asdict(both)))
         return both != known
 
     def _copy(
@@ -334,10 +312,6 @@ class MessageRepository:
     def _given(self, reader: Reader) -> dict[str, Any]:
         own = {"project": reader.project} if reader.project is not None else {}
         return self._own(reader) | {"now": reader.now, "taken": self._taken(reader)} | own
-
-
-def _by_agent(receipt: Receipt) -> str:
-    return receipt.agent
 
 
 def _place(place: Mailbox) -> dict[str, int | bool]:

@@ -2,25 +2,36 @@
 
 import hmac
 import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from itertools import starmap
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Select, bindparam, delete, func, literal_column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+)
 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import asdict, dataclass, field, fields, replace
-from commonbrain.observability.hook_events import ShownCounts
+from commonbrain.observability.hook_runs import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
-from commonbrain.storage.interface import AuditEntry, StoredReply
-from commonbrain.storage.schema.activity import OF_HOOKS, tool_events
+from commonbrain.storage.interface import AuditEntry, AuditFilter, AuditLine, StoredReply
+from commonbrain.storage.schema.activity import OF_HOOKS, access_audit, tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
-from commonbrain.storage.sql.bulk import bulk_insert
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import SqlContext, count_up_to
+from commonbrain.storage.sql.filters import unindexed
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
 _REPLY: Final = select(*(idempotency.c[one.name] for one in fields(StoredReply))).where(
@@ -59,7 +70,7 @@ class RecordRepository:
             "memory_id": list(contents),
             "content_hmac": [_digest(content, key=key) for content in contents.values()],
         }
-        bulk_insert(self.work, audit, shared=shared, each=each)
+        self.work.bulk_insert(audit, shared=shared, each=each)
 
     def _audit_key(self) -> bytes:
         """Return the tenant's key, which no transaction changes."""
@@ -101,16 +112,9 @@ class RecordRepository:
 
 
 def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
-    return {
-        "at": entry.at,
-        "action": entry.action,
-        "memory_id": entry.memory_id,
-        "agent": entry.agent,
-        "session": entry.session,
-        "reason": entry.reason,
-        "content_hmac": _digest(entry.content, key=key),
-        "request_id": entry.request_id,
-    }
+    row = asdict(entry)
+    row["content_hmac"] = _digest(row.pop("content"), key=key)
+    return row
 
 
 def _digest(content: str, *, key: bytes) -> bytes:
@@ -273,3 +277,57 @@ def _values(event: ToolEvent) -> dict[str, Any]:
     """List the values of an event in column order, its time as SQLite stores it."""
     given = {column: getattr(event, name) for column, name in zip(_COLUMNS, _FIELDS, strict=True)}
     return {**given, "at": to_millis(event.at), "session": event.session or ""}
+
+
+_LINE_FIELDS: Final = tuple(one.name for one in fields(AuditLine))
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of the lowest id."""
+_EQUAL: Final = ("agent", "action", "request_id", "memory_id")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRepository:
+    """Reads the audit of memories and the access audit of one tenant, newest first."""
+
+    work: SqlContext
+
+    def latest(self, criteria: AuditFilter, *, before: int | None, limit: int) -> list[AuditLine]:
+        """List lines below an id, newest first."""
+        lines: list[AuditLine] = []
+        for table, query in self._queries(criteria, before=before):
+            # The lines of one memory are few; SQLite would walk all lines in their order instead.
+            id_ = table.c.id if criteria.memory_id is None else unindexed(table.c.id)
+            rows = self.work.connection.execute(query.order_by(id_.desc()).limit(limit))
+            lines += (AuditLine(**row) for row in rows.mappings())
+        return sorted(lines, key=attrgetter("id"), reverse=True)[:limit]
+
+    def count(self, criteria: AuditFilter, *, before: int | None, at_most: int) -> int:
+        """Count lines below an id, up to a number."""
+        queries = self._queries(criteria, before=before)
+        counts = (count_up_to(self.work.connection, query, at_most=at_most) for _, query in queries)
+        return min(sum(counts), at_most)
+
+    def _queries(
+        self, criteria: AuditFilter, *, before: int | None
+    ) -> Iterator[tuple[Table, Select[Any]]]:
+        """Build the query of each audit; only that of memories has lines about a memory."""
+        tables = (
+            *(() if criteria.is_of_access else (audit,)),
+            *(() if criteria.memory_id is not None else (access_audit,)),
+        )
+        for table in tables:
+            columns = [table.c[name] for name in _LINE_FIELDS if name in table.c]
+            conditions = self._conditions(table, criteria)
+            query = select(*columns).where(table.c.tenant_id == self.work.tenant, *conditions)
+            yield table, query if before is None else query.where(table.c.id < before)
+
+    def _conditions(self, table: Table, criteria: AuditFilter) -> Iterator[ColumnElement[bool]]:
+        for name in _EQUAL:
+            if (value := getattr(criteria, name)) is not None:
+                yield table.c[name] == value
+        if criteria.since is not None:
+            # No id is lower than one made at its time, and the primary key finds these.
+            yield table.c.id >= ids.make_id(max(criteria.since, _EARLIEST), 0)
+            yield table.c.at >= criteria.since
+        if criteria.until is not None:
+            yield table.c.at <= criteria.until

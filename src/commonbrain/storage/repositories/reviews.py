@@ -31,10 +31,9 @@ from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.links import beginning, of_tenant
 from commonbrain.storage.schema.memories import falls, links, memories
 from commonbrain.storage.schema.memories import reviews as table
-from commonbrain.storage.sql.bulk import LISTED, bulk_delete, bulk_insert
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
@@ -42,18 +41,14 @@ _ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_
 _OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
 _UNSUPPORTED: Final = _OF.where(table.c.fall == InvalidationReason.UNSUPPORTED)
 _VOUCHED: Final = table.alias("vouched")
-_IS_VOUCHED: Final = (
-    select(1)
-    .where(
-        _VOUCHED.c.tenant_id == table.c.tenant_id,
-        _VOUCHED.c.memory_id == table.c.memory_id,
-        _VOUCHED.c.settled_at.is_not(None),
-    )
-    .exists()
+_IS_VOUCHED: Final = exists_in(
+    _VOUCHED,
+    _VOUCHED.c.memory_id == table.c.memory_id,
+    _VOUCHED.c.settled_at.is_not(None),
+    of=table,
 )
 _DOUBTFUL: Final = select(table.c.memory_id).where(
-    table.c.tenant_id == _TENANT,
-    table.c.memory_id.in_(LISTED),
+    in_ids(table.c.memory_id),
     table.c.fall != InvalidationReason.UNSUPPORTED,
     table.c.settled_at.is_(None),
     ~_IS_VOUCHED,
@@ -68,11 +63,11 @@ _DISPUTED: Final = union(
 )
 _CONCERNED: Final = (
     select(memories.c.id.label("id"))
-    .where(memories.c.tenant_id == _TENANT, memories.c.id.in_(LISTED))
+    .where(in_ids(memories.c.id))
     .union(
         select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
         select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
-        select(table.c.cause_id).where(table.c.tenant_id == _TENANT, table.c.memory_id.in_(LISTED)),
+        select(table.c.cause_id).where(in_ids(table.c.memory_id)),
     )
     .subquery("concerned")
 )
@@ -94,7 +89,7 @@ _IS_CAUSE: Final = (
 _AFFECTED_BY_CHANGE: Final = select(_CONCERNED.c.id).where(
     or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
 )
-_UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
+_UNLIST: Final = delete(falls).where(in_ids(falls.c.memory_id))
 _LIST: Final = insert(falls)
 _NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (
@@ -111,14 +106,8 @@ def _dependants_under_review() -> Any:  # noqa: ANN401 a select of ids
     """Select open reviews of memories that depend, directly or not, on some memories."""
     reach = beginning().cte("reach", recursive=True)
     resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
-    is_open = (
-        select(1)
-        .where(
-            table.c.tenant_id == links.c.tenant_id,
-            table.c.memory_id == links.c.from_id,
-            table.c.settled_at.is_(None),
-        )
-        .exists()
+    is_open = exists_in(
+        table, table.c.memory_id == links.c.from_id, table.c.settled_at.is_(None), of=links
     )
     onward = select(links.c.tenant_id, links.c.from_id).where(resting, is_open)
     return select(reach.union(onward).c.id)
@@ -197,7 +186,7 @@ class ReviewRepository:
         if not reviews:
             return
         columns = zip(*map(_VALUES, reviews), strict=True)
-        bulk_insert(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
+        self.work.bulk_insert(table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
         """Set reviews to exactly these values, whether they existed or not."""
@@ -207,7 +196,7 @@ class ReviewRepository:
     def drop(self, reviews: Sequence[Review]) -> None:
         """Delete reviews."""
         keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
-        bulk_delete(self.work, table, each=keys)
+        self.work.bulk_delete(table, each=keys)
 
     def affected(self, ids: Sequence[int]) -> list[int]:
         """List these and all memories with an open review that depend on them, step by step."""

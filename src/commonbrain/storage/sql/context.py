@@ -1,32 +1,37 @@
-"""The context of one transaction: statements, translated driver errors, a shared snapshot."""
+"""The context of one transaction: its engine, translated driver errors, a shared snapshot."""
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from functools import lru_cache, partial
+from enum import StrEnum
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from sqlalchemy import (
     Connection,
     Engine,
+    Executable,
     Insert,
+    Integer,
     SelectBase,
+    String,
     Table,
     UpdateBase,
+    and_,
+    bindparam,
     exc,
     func,
     insert,
+    literal_column,
+    null,
     select,
+    union_all,
 )
-from sqlalchemy.engine.interfaces import Dialect as Driver
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.types import TypeEngine
 
 from commonbrain.embeddings.interface import (
     UNKNOWN_SPACE,
@@ -35,190 +40,206 @@ from commonbrain.embeddings.interface import (
     StoredSpace,
 )
 from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, StoreCorruptError, UnavailableError
+from commonbrain.model.kinds import Kind
 from commonbrain.model.values import dataclass, field
 from commonbrain.storage.interface import Backup, Finding, Index, Progress, SpaceMismatch
-from commonbrain.storage.schema.memories import spaces, tenants
-from commonbrain.storage.schema.types import (
-    EnumText,
-    Instant,
-    JsonText,
-    reading,
+from commonbrain.storage.schema.memories import (
+    DETAILS,
+    EntityType,
+    annotations,
+    entities,
+    falls,
+    links,
+    reviews,
+    spaces,
+    tenants,
 )
-from commonbrain.storage.sql.driver_errors import StatementInProgress
-from commonbrain.storage.sql.presence import OptionalRows, present_rows
+from commonbrain.storage.schema.types import UnreadableValueError
+from commonbrain.storage.sql.statements import Row, compiled, rows_of, run_bulk
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from sqlalchemy import Column, ColumnElement, CompoundSelect
 
 
-Row = tuple[Any, ...]
-_Decoded = TypeVar("_Decoded")
-_Turn = Callable[[Any], Any] | None
-"""Converts a value to the driver's form, or back; None if no conversion is needed."""
-_ReadColumn = Callable[[Sequence[Any]], Iterable[Any]]
-# SQLAlchemy takes 0.05 ms to look up a compiled statement, bind its parameters and wrap its result,
-# and more for every row; SQLite runs most small ones in 0.01 ms. One recall runs fifteen of them,
-# and writing one memory ten. So statements are compiled once and passed to the driver directly.
-_CACHED_STATEMENTS: Final = 1024
-_LIMITS: Final = re.compile(r"\b(LIMIT|OFFSET) \?")
-"""Limits that are parameters: SQLite looks at their values, and plans anew each time it is run."""
+class OptionalRows(StrEnum):
+    """Rows that a recall asks for and that a tenant may have none of."""
+
+    ANNOTATIONS = "annotations"
+    ENTITIES = "entities"
+    EXPIRIES = "expiries"
+    LINKS = "links"
+    MESSAGES = "messages"
+    REVIEWS = "reviews"
+    SKILLS = "skills"
+    TOPICS = "topics"
 
 
-CURSOR_OPTIONS: Final[dict[str, Mapping[str, Any]]] = {}
-"""How cursors are opened, by the driver's name; an engine adds what its driver needs."""
+_RULES: Final = DETAILS[Kind.RULE]
+# A column of the index that finds such rows, the one after the columns that the conditions fix, and
+# the conditions. In order of that column, the first row comes from the index: without an order,
+# Postgres scans the table, with the rows of every tenant, if it expects to find one early.
+_FOUND_BY: Final[Mapping[OptionalRows, tuple[Column[Any], tuple[ColumnElement[bool], ...]]]] = {
+    OptionalRows.ANNOTATIONS: (annotations.c.id, ()),
+    OptionalRows.ENTITIES: (entities.c.memory_id, ()),
+    OptionalRows.EXPIRIES: (falls.c.memory_id, ()),
+    OptionalRows.LINKS: (links.c.from_id, ()),
+    OptionalRows.MESSAGES: (DETAILS[Kind.MESSAGE].c.memory_id, ()),
+    OptionalRows.REVIEWS: (reviews.c.memory_id, ()),
+    # The same condition as in the index of triggers.
+    OptionalRows.SKILLS: (_RULES.c.memory_id, (_RULES.c.skill.is_not(null()),)),
+    OptionalRows.TOPICS: (entities.c.name, (entities.c.type == EntityType.TOPIC,)),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A statement in the driver's form."""
-
-    text: str
-    fixed: Sequence[Any]
-    """Its parameters by position; None for those passed each time."""
-    given: Sequence[tuple[int, str, _Turn]]
-
-    def rows(self, connection: Connection, given: Mapping[str, Any]) -> list[Row]:
-        """Run a query; all rows are fetched at once."""
-        values = self._values(given)
-
-        def ask(cursor: Any) -> list[Row]:  # noqa: ANN401 a driver's own
-            cursor.execute(self.text, values)
-            return cursor.fetchall()
-
-        return self._done(connection, ask)
-
-    def change(self, connection: Connection, given: Mapping[str, Any]) -> int:
-        """Run an update; return the number of changed rows."""
-        values = self._values(given)
-        return self._done(connection, lambda cursor: cursor.execute(self.text, values).rowcount)
-
-    def change_by_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run an update once for each of these rows."""
-        values = [self._values(row) for row in rows]
-        if len(values) == 1:
-            # For several rows, the Postgres driver starts and ends a pipeline, which costs more for
-            # one.
-            self._done(connection, lambda cursor: cursor.execute(self.text, values[0]))
-        else:
-            self._done(connection, lambda cursor: cursor.executemany(self.text, values))
-
-    def _values(self, given: Mapping[str, Any]) -> list[Any]:
-        values = list(self.fixed)
-        for place, name, write in self.given:
-            values[place] = given[name] if write is None else write(given[name])
-        return values
-
-    def _done(self, connection: Connection, act: Callable[[Any], _Decoded]) -> _Decoded:
-        """Run the driver's call; errors are raised as SQLAlchemy's."""
-        failure: Any = connection.dialect.loaded_dbapi.Error
-        options = CURSOR_OPTIONS.get(connection.dialect.driver, {})
-        cursor: Any = connection.connection.cursor(**options)
-        try:
-            return act(cursor)
-        except failure as error:
-            raise exc.DBAPIError.instance(
-                self.text, None, error, failure, hide_parameters=True, dialect=connection.dialect
-            ) from error
-        finally:
-            cursor.close()
+@cache
+def present_rows() -> CompoundSelect[str]:
+    """Build the query for the names of those that a tenant has; each costs an index lookup."""
+    firsts = (
+        select(literal_column(f"'{rows}'", String()).label("name"))
+        .where(column.table.c.tenant_id == bindparam("tenant"), *conditions)
+        .order_by(column)
+        # As a parameter, SQLite would plan anew each time.
+        .limit(literal_column("1", Integer()))
+        .subquery()
+        for rows, (column, conditions) in _FOUND_BY.items()
+    )
+    # SQLite allows an order and a limit in a subquery alone.
+    return union_all(*(select(first.c.name) for first in firsts))
 
 
-_DRIVERS: Final[dict[tuple[object, ...], Driver]] = {}
-"""The first driver of each kind."""
+_FULL: Final = "SQLITE_FULL"
+"""The error of SQLite for a full disk."""
 
 
-def shared_driver(dialect: Driver) -> Driver:
-    """Return one driver for all stores of a kind, so that they share what is compiled for it."""
-    compiler = dialect.statement_compiler
-    kind = (type(dialect), compiler, dialect.server_version_info, dialect.paramstyle)
-    return _DRIVERS.setdefault(kind, dialect)
+@dataclass(slots=True)
+class StatementInProgress:
+    """The progress of a transaction."""
+
+    is_ending: bool = False
+    """Set when only the commit is left, whose reply may be lost."""
 
 
-def compiled(
-    statement: SelectBase | UpdateBase, dialect: Driver, *, names: tuple[str, ...]
-) -> Compiled:
-    """Compile a statement whose parameters of these names are passed each time."""
-    return _compiled(statement, shared_driver(dialect), names=names)
+class ReportDamage(Protocol):
+    """Makes the error for a damaged store, of the cause."""
+
+    def __call__(self, cause: str, *, is_derived: bool = False) -> StoreCorruptError:
+        """Return the error; what is derived from the rows can be repaired in place."""
+        ...
 
 
-@lru_cache(_CACHED_STATEMENTS)
-def _compiled(
-    statement: SelectBase | UpdateBase, dialect: Driver, *, names: tuple[str, ...]
-) -> Compiled:
-    # An insert has values for the named columns, and no parameters for the others.
-    columns = list(names) if isinstance(statement, Insert) else None
-    made = statement.compile(dialect=dialect, column_keys=columns)
-    assert isinstance(made, SQLCompiler)  # noqa: S101 whatever selects or writes is compiled by one
-    whole = made.construct_expanded_state(dict.fromkeys(names))
-    order = whole.positiontup or ()
-    own = {name: bound.type.dialect_impl(dialect) for name, bound in made.binds.items()}
-    writes = {name: type_.bind_processor(dialect) for name, type_ in own.items()}
-    writes |= whole.processors
-    statement_text = whole.statement
-    if dialect.name == "sqlite":
-        statement_text = _LIMITS.sub(r"\1 (SELECT ?)", statement_text)
-    return Compiled(
-        text=statement_text,
-        fixed=[_turned(whole.parameters[name], writes.get(name)) for name in order],
-        given=[(at, name, writes.get(name)) for at, name in enumerate(order) if name in names],
+def corrupt_error(location: str, cause: str, *, is_derived: bool = False) -> StoreCorruptError:  # noqa: ARG001
+    """Return the error for a damaged store whose backups are not known."""
+    return StoreCorruptError(
+        f"The store {location} cannot be read: {cause}.",
+        hint="Nothing was changed. `brain doctor` says what can be repaired; the rest comes from a "
+        "backup.",
     )
 
 
-def _turned(value: Any, turn: _Turn) -> Any:  # noqa: ANN401 columns hold anything
-    return value if turn is None else turn(value)
+@contextmanager
+def map_driver_errors(
+    location: str,
+    report_damage: ReportDamage | None = None,
+    *,
+    find_damage: Callable[[], str | None] = lambda: None,
+) -> Generator[StatementInProgress]:
+    """Translate driver errors.
 
-
-_CACHED_READERS: Final = 1024
-_FLOAT8: Final = 701
-"""The Postgres type of floating-point numbers, the only ones whose conversion SQLAlchemy chooses.
-"""
-
-
-def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str, Any]) -> list[Row]:
-    """Run a query; all rows are fetched at once.
-
-    Its parameters have the same names each time. A list of ids is passed in one of them, see
-    `LISTED`.
+    Args:
+        location: where the store is, for messages.
+        report_damage: makes the error for a damaged store.
+        find_damage: looks for the damage that may be behind a violated constraint.
 
     Raises:
-        exc.DBAPIError: as SQLAlchemy would raise.
+        UnavailableError: locked for too long, full, read-only, or not accessible; rolled back. If
+            the connection was lost during the commit, the outcome is unknown, and the message says
+            so.
+        StoreCorruptError: damaged, or not a database; rolled back.
 
     """
-    dialect = connection.dialect
-    rows = compiled(question, dialect, names=tuple(given)).rows(connection, given)
-    return read_rows(rows, question, dialect=dialect)
+    under_way = StatementInProgress()
+    report = report_damage or partial(corrupt_error, location)
+    try:
+        yield under_way
+    except CommonbrainError:
+        raise
+    except exc.IntegrityError as error:
+        damage = find_damage()
+        if damage is None:
+            # A violated constraint is a bug of this program, not of the store.
+            raise
+        raise report(damage) from error
+    except (UnreadableValueError, UnicodeDecodeError) as error:
+        # The driver cannot decode SQLite's message where that quotes a damaged schema.
+        is_value = isinstance(error, UnreadableValueError)
+        raise report(str(error) if is_value else "its schema is damaged") from error
+    except (exc.OperationalError, exc.TimeoutError) as error:
+        damage = damage_in(str(getattr(error, "orig", "")))
+        if damage is not None:
+            raise report(damage) from error
+        if getattr(getattr(error, "orig", None), "sqlite_errorname", None) == _FULL:
+            raise full_error(location, error) from error
+        is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+        raise unavailable_error(
+            location, error, may_be_done=is_lost and under_way.is_ending
+        ) from error
+    except exc.DatabaseError as error:
+        if type(error) is not exc.DatabaseError:
+            # A bug: an invalid statement, a missing driver feature, or an internal error.
+            raise
+        is_derived = getattr(error.orig, "sqlite_errorname", None) == _DERIVED
+        raise report(cause_of(error), is_derived=is_derived) from error
 
 
-def _reading_turned(rows: list[Row], reads: Sequence[tuple[int, _ReadColumn]]) -> list[Row]:
-    """Convert values column by column, which is faster than row by row."""
-    if not reads:
-        return rows
-    columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
-    with reading():
-        for place, read in reads:
-            columns[place] = read(cast("Sequence[Any]", columns[place]))
-        return list(zip(*columns, strict=True))
+_DERIVED: Final = "SQLITE_CORRUPT_VTAB"
+"""The error of SQLite for a damaged full text."""
 
 
-def read_rows(rows: list[Row], question: SelectBase, *, dialect: Driver) -> list[Row]:
-    """Convert the values of rows of `SqlContext.raw_rows`."""
-    return _reading_turned(rows, _reads(question, shared_driver(dialect))) if rows else rows
+def unavailable_error(
+    location: str, error: exc.SQLAlchemyError, *, may_be_done: bool = False
+) -> UnavailableError:
+    """Return the error for a store that did not run a statement, or was lost during a commit."""
+    if may_be_done:
+        return UnavailableError(
+            f"The connection to {location} was lost during the commit: it may have succeeded.",
+            hint="Check whether it was done, or retry with the same idempotency key.",
+        )
+    return UnavailableError(
+        f"The store {location} did not answer: {cause_of(error)}.",
+        hint="Nothing was changed. Check that it is writable and not full, then try again.",
+    )
 
 
-@lru_cache(_CACHED_READERS)
-def _reads(question: SelectBase, dialect: Driver) -> Sequence[tuple[int, _ReadColumn]]:
-    """Return the converters of the columns that need one."""
-    reads = [_reader(one.type, dialect) for one in question.selected_columns]
-    return [(place, read) for place, read in enumerate(reads) if read is not None]
+def full_error(location: str, error: exc.SQLAlchemyError) -> UnavailableError:
+    """Return the error for a store whose disk is full."""
+    return UnavailableError(
+        f"The store {location} is full: {cause_of(error)}.",
+        code="store_full",
+        hint="Nothing was changed, and reading still works. Free space on the "
+        "disk of the store; writing then works again.",
+    )
 
 
-def _reader(of: TypeEngine[Any], dialect: Driver) -> _ReadColumn | None:
-    """Return the converter of a column of a type, without the calls around it."""
-    if isinstance(of, Instant | JsonText):
-        return of.read_all
-    is_enum = isinstance(of, EnumText)
-    read = of.read if is_enum else of.dialect_impl(dialect).result_processor(dialect, _FLOAT8)
-    return None if read is None else partial(map, read)
+_UNDECODED: Final = "Could not decode to UTF-8"
+"""How Python's driver begins its error for a text of invalid UTF-8, which it quotes."""
+_FOREIGN_SCHEMA: Final = ("unsupported file format", "no such table", "no such column")
+"""How SQLite begins its errors for a schema that is not the one that was written."""
+
+
+def damage_in(message: str) -> str | None:
+    """Return which damage SQLite reports as a failed operation; None if it is none."""
+    if message.startswith(_UNDECODED):
+        return "a text is not valid UTF-8"
+    return message if message.startswith(_FOREIGN_SCHEMA) else None
+
+
+def cause_of(error: exc.SQLAlchemyError) -> str:
+    """Return the driver's message, without the statement and its parameters."""
+    if not isinstance(error, exc.DBAPIError):
+        return str(error).rstrip(".")
+    diagnostics = getattr(error.orig, "diag", None)
+    return str((diagnostics and diagnostics.message_primary) or error.orig).rstrip(".")
 
 
 class Dialect(Protocol):
@@ -350,6 +371,16 @@ class SqlContext:
                 return id_
             id_ = None if drawn is None else id_ + 1
 
+    def here(
+        self,
+        table: Table,
+        *conditions: ColumnElement[bool],
+        **values: Any,  # noqa: ANN401 columns hold anything
+    ) -> ColumnElement[bool]:
+        """Return which rows are the tenant's, meet the conditions and have these values."""
+        equal = (table.c[name] == value for name, value in values.items())
+        return and_(table.c.tenant_id == self.tenant, *conditions, *equal)
+
     def rows(
         self, question: SelectBase, given: Mapping[str, Any], *, of: OptionalRows | None = None
     ) -> list[Row]:
@@ -357,6 +388,10 @@ class SqlContext:
         if of is not None and not self.may_have(of):
             return []
         return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
+
+    def scalars(self, question: Executable, given: Mapping[str, Any]) -> list[Any]:
+        """Run a query for this tenant; return the first column."""
+        return [*self.connection.execute(question, {"tenant": self.tenant, **given}).scalars()]
 
     def may_have(self, rows: OptionalRows) -> bool:
         """Return whether the tenant may have such rows; a snapshot asks once for all of them."""
@@ -392,6 +427,21 @@ class SqlContext:
             compiled(statement, self.connection.dialect, names=names).change_by_each(
                 self.connection, rows
             )
+
+    def bulk_insert(
+        self, into: Table, *, shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]
+    ) -> None:
+        """Insert rows of the tenant that have `shared` values in common and differ in `each`."""
+        # SQLite takes twice as long for rows with explicit NULLs.
+        alike = {name: value for name, value in shared.items() if value is not None}
+        filled = {name: values for name, values in each.items() if values.count(None) < len(values)}
+        alike["tenant_id"] = self.tenant
+        run_bulk(self.connection, into, shared=alike, each=filled, is_insert=True)
+
+    def bulk_delete(self, table: Table, *, each: Mapping[str, Sequence[Any]]) -> None:
+        """Delete the rows of the tenant with these values in these columns."""
+        shared = {"tenant_id": self.tenant}
+        run_bulk(self.connection, table, shared=shared, each=each, is_insert=False)
 
 
 _AUDIT_KEY_BYTES: Final = 32

@@ -22,13 +22,13 @@ from sqlalchemy import (
     union_all,
 )
 
-from commonbrain.model.kinds import CausalField, Kind
+from commonbrain.model.kinds import Kind
 from commonbrain.model.listing import NOT_SET, ListFilter, ListScope
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, State
 from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.timestamps import EPOCH
-from commonbrain.model.values import dataclass, replace
+from commonbrain.model.values import replace
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import (
@@ -40,17 +40,12 @@ from commonbrain.storage.schema.memories import (
     reviews,
 )
 from commonbrain.storage.schema.types import Instant
+from commonbrain.storage.sql.statements import exists_in
 
 _BUILT_MAX: Final = 256
 TENANT: Final[BindParameter[str]] = bindparam("tenant", type_=String())
 VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
-
-
-def confine(scope: QueryScope, tenant: str) -> ColumnElement[bool]:
-    """Return which rows a scope allows; the model checks each row again at the end."""
-    of = _Of(tenant=tenant, viewer=scope.caller.agent, now=scope.now)
-    return and_(*_open_to(scope.filter, of), *_in_project(scope.filter))
 
 
 def given(scope: QueryScope, tenant: str) -> dict[str, Any]:
@@ -65,7 +60,7 @@ def allowed(criteria: Filter) -> Select[int] | CompoundSelect[int]:
     Building a statement costs more than running it, so it is built once for all scopes that differ
     only in these: a server has hundreds of viewers.
     """
-    ids = select(memories.c.id).where(*_open_to(criteria, _OPEN))
+    ids = select(memories.c.id).where(*_open_to(criteria))
     # One part per project, because no index serves two values of which one is NULL.
     parts = [ids.where(one) for one in _projects(criteria)]
     return union_all(*parts) if parts else ids
@@ -73,20 +68,12 @@ def allowed(criteria: Filter) -> Select[int] | CompoundSelect[int]:
 
 @lru_cache(_BUILT_MAX)
 def within(criteria: Filter) -> ColumnElement[bool]:
-    """Return which rows a scope allows, with tenant, viewer and time as parameters."""
-    return and_(*_open_to(criteria, _OPEN), *_in_project(criteria))
+    """Return which rows a scope allows, with tenant, viewer and time as parameters.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Of:
-    """Viewer and time: values, or parameters."""
-
-    tenant: str | BindParameter[str]
-    viewer: str | BindParameter[str]
-    now: datetime | BindParameter[datetime]
-
-
-_OPEN: Final = _Of(tenant=TENANT, viewer=VIEWER, now=_NOW)
+    The model checks each row again at the end.
+    """
+    projects = _projects(criteria)
+    return and_(*_open_to(criteria), *([or_(*projects)] if projects else []))
 
 
 @lru_cache(_BUILT_MAX)
@@ -195,14 +182,19 @@ def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
     """Return the conditions on related rows, which are selected once: a list reads most rows."""
     row = memories.c
     if criteria.needs_review:
-        is_open = reviews.c.tenant_id == TENANT, reviews.c.settled_at.is_(None)
-        yield row.id.in_(select(reviews.c.memory_id).where(*is_open))
+        yield _needs_review()
     for tag in criteria.tags:
         named = entities.c
         is_named = named.tenant_id == TENANT, is_tag(), named.name == tag
         yield row.id.in_(select(named.memory_id).where(*is_named))
     if criteria.tags:
         yield shows_tags()
+
+
+def _needs_review() -> ColumnElement[bool]:
+    """Return which rows have an open review, by the few that do."""
+    is_open = reviews.c.tenant_id == TENANT, reviews.c.settled_at.is_(None)
+    return memories.c.id.in_(select(reviews.c.memory_id).where(*is_open))
 
 
 def shows_tags() -> ColumnElement[bool]:
@@ -228,15 +220,16 @@ def _is_in_state(states: frozenset[State]) -> ColumnElement[bool]:
     return or_(*either)
 
 
-def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
+def _open_to(criteria: Filter) -> list[ColumnElement[bool]]:
     """Return every condition of a scope except its project."""
     row = memories.c
     believed = believed_from(criteria.trust_min)
     conditions = [
-        row.tenant_id == of.tenant,
-        open_to(of.viewer),
-        *_believed(criteria, now=of.now),
-        *_given(criteria, of),
+        row.tenant_id == TENANT,
+        open_to(VIEWER),
+        *_believed(criteria),
+        *_projected(criteria),
+        *_related(criteria),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
@@ -246,30 +239,14 @@ def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
 def open_to(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
     """Return which rows of its tenant an agent may see."""
     row = memories.c
-    return or_(row.scope != Scope.PRIVATE, row.agent == viewer, _is_shared(viewer))
+    is_to = receipts.c.agent == viewer, receipts.c.message_id == row.id
+    is_shared = exists_in(receipts, *is_to, of=memories)
+    return or_(row.scope != Scope.PRIVATE, row.agent == viewer, is_shared)
 
 
 def believed_from(trust_min: float) -> list[Trust]:
     """Return the trust values with at least this weight."""
     return [trust for trust in Trust if trust.weight >= trust_min]
-
-
-def _is_shared(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Return which private rows were shared with an agent."""
-    return (
-        select(1)
-        .where(
-            receipts.c.tenant_id == memories.c.tenant_id,
-            receipts.c.agent == viewer,
-            receipts.c.message_id == memories.c.id,
-        )
-        .exists()
-    )
-
-
-def _in_project(criteria: Filter) -> list[ColumnElement[bool]]:
-    projects = _projects(criteria)
-    return [or_(*projects)] if projects else []
 
 
 def _projects(criteria: Filter) -> list[ColumnElement[bool]]:
@@ -280,11 +257,9 @@ def _projects(criteria: Filter) -> list[ColumnElement[bool]]:
     )
 
 
-def _believed(
-    criteria: Filter, *, now: datetime | BindParameter[datetime]
-) -> list[ColumnElement[bool]]:
+def _believed(criteria: Filter) -> list[ColumnElement[bool]]:
     row, as_of = memories.c, criteria.as_of
-    time = now if as_of is None else as_of
+    time = _NOW if as_of is None else as_of
     unexpired = or_(row.expires_at.is_(None), row.expires_at > time)
     if as_of is None:
         return [unexpired, row.state.in_(sorted(criteria.states or CURRENT_STATES))]
@@ -292,29 +267,15 @@ def _believed(
         row.state.in_(sorted(CURRENT_STATES)),
         func.coalesce(row.believed_since, row.recorded_at) <= as_of,
     )
+    period = changes.c
+    is_then = period.believed_since <= as_of, period.believed_until > as_of
+    was_held = exists_in(changes, period.memory_id == row.id, *is_then, of=memories)
     return [
         unexpired,
         row.state.in_(sorted(FINDABLE_STATES)),
         row.recorded_at <= as_of,
-        or_(is_held, _was_held(as_of)),
+        or_(is_held, was_held),
     ]
-
-
-def _was_held(time: datetime) -> ColumnElement[bool]:
-    return (
-        select(1)
-        .where(
-            changes.c.tenant_id == memories.c.tenant_id,
-            changes.c.memory_id == memories.c.id,
-            changes.c.believed_since <= time,
-            changes.c.believed_until > time,
-        )
-        .exists()
-    )
-
-
-def _given(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
-    return [*_projected(criteria), *_related(criteria, of)]
 
 
 def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
@@ -340,17 +301,19 @@ def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
         yield row.confidence >= criteria.min_confidence
 
 
-def _related(criteria: Filter, of: _Of) -> Iterator[ColumnElement[bool]]:
+def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
     """Return the conditions of a filter on related rows."""
     if criteria.thread is not None:
-        yield _is_of_thread(of.tenant, criteria.thread)
+        yield _is_of_thread(criteria.thread)
     if criteria.field is not None:
-        yield _has_field(criteria.field)
+        atoms = DETAILS[Kind.ATOM]
+        has_field = atoms.c.memory_id == memories.c.id, atoms.c[criteria.field] != ""
+        yield exists_in(atoms, *has_field, of=memories)
     if criteria.people:
         forms = [form for name in criteria.people for form in name_forms(name)]
         yield _is_named(EntityType.PERSON, forms, begins=[f + s for f in forms for s in NAME_SIGNS])
     if criteria.needs_review:
-        yield _needs_review(of.tenant)
+        yield _needs_review()
     for tag in criteria.tags:
         yield _is_named(EntityType.TAG, (tag,))
 
@@ -361,42 +324,14 @@ def _is_named(
     """Return the condition that a memory has one of these names, or one that begins so."""
     named = entities.c
     prefixes = (named.name.startswith(begin, autoescape=True) for begin in begins)
-    return (
-        select(1)
-        .where(
-            named.tenant_id == memories.c.tenant_id,
-            named.memory_id == memories.c.id,
-            named.type == type_,
-            or_(named.name.in_(names), *prefixes),
-        )
-        .exists()
-    )
+    is_one = named.type == type_, or_(named.name.in_(names), *prefixes)
+    return exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
 
 
-def _has_field(field: CausalField) -> ColumnElement[bool]:
-    atom = DETAILS[Kind.ATOM].c
-    return (
-        select(1)
-        .where(
-            atom.tenant_id == memories.c.tenant_id,
-            atom.memory_id == memories.c.id,
-            atom[field] != "",
-        )
-        .exists()
-    )
-
-
-def _needs_review(tenant: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Return the condition that a memory has an open review, by the few that do."""
-    mark = reviews.c
-    open_ = select(mark.memory_id).where(mark.tenant_id == tenant, mark.settled_at.is_(None))
-    return memories.c.id.in_(open_)
-
-
-def _is_of_thread(tenant: str | BindParameter[str], thread_id: int) -> ColumnElement[bool]:
+def _is_of_thread(thread_id: int) -> ColumnElement[bool]:
     """Return the condition that a memory is a message of a thread, by the index of threads."""
     message = DETAILS[Kind.MESSAGE].c
     listed = select(message.memory_id).where(
-        message.tenant_id == tenant, message.thread_id == thread_id
+        message.tenant_id == TENANT, message.thread_id == thread_id
     )
     return memories.c.id.in_(listed)

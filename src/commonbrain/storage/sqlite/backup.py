@@ -5,33 +5,52 @@ writer disturbs. Without the transaction, every write of another process restart
 """
 
 import hashlib
+import logging
 import os
 import secrets
+import shutil
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from time import time
 from typing import Final
 
 from sqlalchemy import exc
 
 from commonbrain.clock import Clock
 from commonbrain.folders import make_private_folder
-from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    StoreCorruptError,
+    UnavailableError,
+)
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import from_millis
-from commonbrain.storage.interface import Backup, Holdings, Progress, Replacement, RestoreResult
+from commonbrain.storage.interface import (
+    Backup,
+    Holdings,
+    Progress,
+    Replacement,
+    RestoreResult,
+    ignore_progress,
+)
 from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.schema.types import UnreadableValueError, reading
-from commonbrain.storage.sql.driver_errors import damage_in, map_driver_errors
+from commonbrain.storage.sql.context import damage_in, map_driver_errors
 from commonbrain.storage.sql.schema_version import MIGRATIONS
 from commonbrain.storage.sqlite.checks import REPAIR, is_derived
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.storage.sqlite.file import StoreFile, found_file, restore_hint
-from commonbrain.storage.sqlite.known_backups import record_backup
-from commonbrain.storage.sqlite.paths import sibling_path
+from commonbrain.storage.sqlite.file import (
+    StoreFile,
+    found_file,
+    record_backup,
+    restore_hint,
+    sibling_path,
+    upgrade_backups,
+)
 
 _PAGES: Final = 256
 """Pages copied at a time: a megabyte."""
@@ -47,20 +66,9 @@ SIDES: Final = ("-wal", "-shm", "-journal")
 class Contents:
     """The contents of a store, for display and comparison."""
 
-    schema_version: str
-    memories: int
-    newest_at: datetime | None
+    holdings: Holdings
     digest: str
     """Digest of id, state and text of every memory."""
-
-    @property
-    def holdings(self) -> Holdings:
-        """The part for display."""
-        return Holdings(
-            memories=self.memories,
-            newest_at=self.newest_at,
-            schema_version=self.schema_version,
-        )
 
 
 @contextmanager
@@ -123,12 +131,8 @@ def contents(connection: sqlite3.Connection) -> Contents:
             newest = max(newest or row[4], row[4])
     with reading():
         newest_at = None if newest is None else from_millis(newest)
-    return Contents(
-        schema_version=version,
-        memories=current,
-        newest_at=newest_at,
-        digest=hashed.hexdigest(),
-    )
+    held = Holdings(memories=current, newest_at=newest_at, schema_version=version)
+    return Contents(holdings=held, digest=hashed.hexdigest())
 
 
 def check_whole(connection: sqlite3.Connection, file: StoreFile) -> None:
@@ -152,7 +156,7 @@ def check_whole(connection: sqlite3.Connection, file: StoreFile) -> None:
 
 def copy_store(
     source: sqlite3.Connection, target: Path, *, origin: StoreFile, on_progress: Progress
-) -> Contents:
+) -> Holdings:
     """Copy a consistent snapshot into an empty file, verify it, and make it durable.
 
     Deleted data in free pages is not copied.
@@ -189,7 +193,7 @@ def copy_store(
         )
     _sync(target)
     on_progress(1.0)
-    return expected
+    return expected.holdings
 
 
 def write_backup(
@@ -421,3 +425,57 @@ def _name_too(store: Path, old_file: Path) -> None:
     except OSError:
         # Some file systems have no hard links.
         store.rename(old_file)
+
+
+BACKUPS_MAX: Final = 3
+"""Backups kept next to a store, those of the newest schemas."""
+_COPIES: Final = 2
+"""Copies of the file for which there must be space: the backup, and its compaction."""
+_PARTIAL_S_MAX: Final = 3600
+"""After this time, an unfinished backup belongs to a process that was stopped."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+def back_up_before_upgrade(file: StoreFile, *, version: str, to: str, wait_s: float) -> Path | None:
+    """Write a backup next to the store, log where it is, and delete the oldest ones.
+
+    Returns:
+        Its path; None if it was skipped, for which the log has the reason. A store is never kept
+        from opening.
+
+    """
+    target = sibling_path(file.path, f".schema-{version}.bak")
+    about = f"The schema of {file.path} changes from {version} to {to}"
+    try:
+        needed, free = _COPIES * _size(file.path), shutil.disk_usage(file.path.parent).free
+        if free < needed:
+            _LOG.warning(
+                "%s without a backup: it needs %s bytes and %s are free.",
+                about,
+                f"{needed:,}",
+                f"{free:,}",
+            )
+            return None
+        _drop_partial(target)
+        write_backup(file, target, replace=True, wait_s=wait_s, on_progress=ignore_progress)
+    except (CommonbrainError, OSError) as error:
+        _LOG.warning("%s without a backup: %s", about, error)
+        return None
+    _LOG.warning("%s; the store as it was is in %s.", about, target)
+    with suppress(OSError):
+        for old in sorted(upgrade_backups(file.path), reverse=True)[BACKUPS_MAX:]:
+            old.unlink(missing_ok=True)
+    return target
+
+
+def _size(path: Path) -> int:
+    files = (path, sibling_path(path, "-wal"))
+    return sum(one.stat().st_size for one in files if one.exists())
+
+
+def _drop_partial(target: Path) -> None:
+    oldest = time() - _PARTIAL_S_MAX
+    prefix = f".{target.name}."
+    for path in target.parent.iterdir():
+        if path.name.startswith(prefix) and path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)

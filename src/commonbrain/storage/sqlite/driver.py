@@ -1,8 +1,11 @@
-"""The SQLite module that stores are opened with, without anything heavy beside it."""
+"""The SQLite module that stores are opened with, and a first look into one, loading little."""
 
 import importlib
 import sqlite3
 import warnings
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -23,3 +26,21 @@ def driver() -> ModuleType:
                 stacklevel=2,
             )
         return sqlite3
+
+
+_WAIT_S: Final = 0.1
+
+
+def may_mention(path: Path, phrases: Sequence[str]) -> bool:
+    """Return whether a memory of any tenant contains a phrase; True if that is not known."""
+    match = " OR ".join(f'"{one.replace(chr(34), " ")}"' for one in phrases)
+    if not match or not path.expanduser().exists():
+        return False
+    sqlite = driver()
+    try:
+        uri = f"{path.expanduser().absolute().as_uri()}?mode=ro"
+        with closing(sqlite.connect(uri, uri=True, timeout=_WAIT_S)) as connection:
+            statement = "SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT 1"
+            return connection.execute(statement, (match,)).fetchone() is not None
+    except (sqlite.Error, ValueError):
+        return True

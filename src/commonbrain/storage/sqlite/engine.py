@@ -13,16 +13,7 @@ from random import uniform
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Insert,
-    Table,
-    create_engine,
-    event,
-    exc,
-    select,
-)
+from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event, exc, select
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
 
@@ -36,13 +27,45 @@ from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.schema.types import read_json
-from commonbrain.storage.sql.context import SqlContext, known_space, register
-from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
-from commonbrain.storage.sql.schema_version import MIGRATIONS, Migrations, version_of
+from commonbrain.storage.sql.context import (
+    SqlContext,
+    StatementInProgress,
+    known_space,
+    map_driver_errors,
+    register,
+)
+from commonbrain.storage.sql.schema_version import MIGRATIONS, EngineSchema, Migrations, version_of
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
-from commonbrain.storage.sqlite.schema import SQLITE
 from commonbrain.storage.store import Schema, Store
+
+SQLITE: Final = EngineSchema(
+    statements={
+        "0023": (
+            "CREATE VIRTUAL TABLE memory_text USING fts5(text, keywords, content='', "
+            "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')",
+            "CREATE VIRTUAL TABLE atom_text USING fts5(subject, action, outcome, consequences, "
+            "content='', contentless_delete=1, "
+            "tokenize='porter unicode61 remove_diacritics 2')",
+            # Full text knows a memory by its id alone, whatever its tenant.
+            "CREATE UNIQUE INDEX ix_memories_id ON memories (id)",
+            "CREATE TRIGGER access_audit_is_never_updated BEFORE UPDATE ON access_audit "
+            "BEGIN SELECT RAISE(ABORT, 'access_audit is append-only'); END",
+            "CREATE TRIGGER access_audit_is_never_deleted BEFORE DELETE ON access_audit "
+            "BEGIN SELECT RAISE(ABORT, 'access_audit is append-only'); END",
+            "CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit "
+            "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
+            "CREATE TRIGGER audit_is_never_updated BEFORE UPDATE OF tenant_id, id, at, action, "
+            "memory_id, agent, session, content_hmac, request_id ON audit "
+            "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
+            # Only to erase a reason.
+            "CREATE TRIGGER audit_reason_is_only_erased BEFORE UPDATE OF reason ON audit "
+            "WHEN new.reason IS NOT NULL "
+            "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
+        )
+    }
+)
+
 
 if TYPE_CHECKING:
     from commonbrain.storage.sqlite.index import SqliteIndex
@@ -352,7 +375,7 @@ class Sqlite:
     def back_up_before_upgrade(self, version: str, *, to: str) -> None:
         """Write a backup next to the file, if there is space, before its schema changes."""
         # Only an older store pays for the import.
-        from commonbrain.storage.sqlite.upgrade_backup import back_up_before_upgrade  # noqa: PLC0415
+        from commonbrain.storage.sqlite.backup import back_up_before_upgrade  # noqa: PLC0415
 
         back_up_before_upgrade(self._file, version=version, to=to, wait_s=self.lock_timeout_s)
 

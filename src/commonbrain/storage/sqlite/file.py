@@ -1,12 +1,14 @@
-"""The file of a SQLite store: created for its owner only, and checked before each write."""
+"""The file of a SQLite store: created for its owner only, checked before writes; its backups."""
 
+import json
 import os
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep, time
-from typing import Final
+from typing import Final, cast
 from urllib.parse import quote
 
 from sqlalchemy import URL
@@ -15,9 +17,94 @@ from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.values import dataclass, field
 from commonbrain.storage.interface import Finding
-from commonbrain.storage.sqlite.known_backups import held_memories, newest_backup
-from commonbrain.storage.sqlite.paths import has_wal
 from commonbrain.threads import after_fork
+
+
+def sibling_path(path: Path, suffix: str) -> Path:
+    """Return the path of a file next to a store's, whose name begins with that of the store."""
+    return path.with_name(path.name + suffix)
+
+
+def has_wal(path: Path) -> bool:
+    """Return whether recent changes may be in a -wal file."""
+    try:
+        return sibling_path(path, "-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+# `brain backup` adds a line to a file next to the store; backups before an upgrade and replaced
+# stores are recognised by their names. So a damaged store can name its newest backup, and a file
+# that became empty is not taken for a new store.
+_RECORD: Final = ".backups"
+_RECORDED_MAX: Final = 20
+"""Backups that are remembered: older ones are rarely there any more."""
+_REPLACED: Final = ".before-restore-"
+_UPGRADED: Final = ".schema-"
+
+
+def record_backup(store: Path, backup: Path) -> None:
+    """Remember a backup; does nothing if the folder of the store cannot be written."""
+    record = sibling_path(store, _RECORD)
+    partial = sibling_path(record, f".{os.getpid()}.partial")
+    known = [*(one for one in recorded_backups(store) if one != backup), backup]
+    text = "".join(f"{json.dumps(str(one))}\n" for one in known[-_RECORDED_MAX:])
+    with suppress(OSError):
+        try:
+            with open(partial, "w", encoding="ascii", opener=_for_owner) as file:
+                file.write(text)
+            partial.replace(record)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def recorded_backups(store: Path) -> list[Path]:
+    """List the remembered backups, oldest first; they may have been moved or deleted."""
+    backups: list[Path] = []
+    with suppress(OSError, UnicodeDecodeError):
+        for line in sibling_path(store, _RECORD).read_text("ascii").splitlines():
+            with suppress(ValueError):
+                backups.append(Path(cast("str", json.loads(line))))
+    return backups
+
+
+def newest_backup(store: Path) -> Path | None:
+    """Return the newest known backup that is still there."""
+    known = [*recorded_backups(store), *upgrade_backups(store)]
+    dated: list[tuple[int, Path]] = []
+    for one in known:
+        with suppress(OSError):
+            status = one.stat()
+            if status.st_size:
+                dated.append((status.st_mtime_ns, one))
+    return max(dated)[1] if dated else None
+
+
+def upgrade_backups(store: Path) -> Iterator[Path]:
+    """List the backups that migrations of a store left; names sort by schema."""
+    return (one for one in _named(store, _UPGRADED) if one.name.endswith(".bak"))
+
+
+def held_memories(store: Path) -> str | None:
+    """Return why an empty file must have held a store; None if nothing says so."""
+    if has_wal(store) or sibling_path(store, "-shm").exists():
+        return "SQLite's files of a store are next to it"
+    if recorded_backups(store) or next(upgrade_backups(store), None) is not None:
+        return "it was backed up"
+    if next(_named(store, _REPLACED), None) is not None:
+        return "the store that a restore replaced is next to it"
+    return None
+
+
+def _named(store: Path, suffix: str) -> Iterator[Path]:
+    prefix = f"{store.name}{suffix}"
+    with suppress(OSError):
+        yield from (one for one in store.parent.iterdir() if one.name.startswith(prefix))
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _CREATED_WITHIN_S: Final = 10.0

@@ -32,7 +32,8 @@ from commonbrain.storage.index import SqlIndex
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings, without_words
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
-from commonbrain.storage.sql.context import SqlContext, rows_of
+from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.statements import rows_of
 from commonbrain.storage.sqlite.vectors import (
     LOOKED_AT,
     AllowedIds,

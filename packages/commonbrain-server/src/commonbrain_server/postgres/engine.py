@@ -29,9 +29,8 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
-from commonbrain.storage.sql.bulk import LIST_FORMS
-from commonbrain.storage.sql.context import CURSOR_OPTIONS, SqlContext
-from commonbrain.storage.sql.driver_errors import StatementInProgress
+from commonbrain.storage.sql.context import SqlContext, StatementInProgress
+from commonbrain.storage.sql.statements import CURSOR_OPTIONS, LIST_FORMS
 from commonbrain_server.postgres.cancellation import (
     as_alchemy_s,
     silence_after,

@@ -8,7 +8,7 @@ from sqlalchemy import exc
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.values import dataclass
-from commonbrain.storage.sql.driver_errors import (
+from commonbrain.storage.sql.context import (
     StatementInProgress,
     full_error,
     map_driver_errors,

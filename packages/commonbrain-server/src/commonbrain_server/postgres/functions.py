@@ -8,7 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from commonbrain.storage.repositories.memory_rows import json_list
-from commonbrain.storage.sql.bulk import ListForm, greatest, unnest
+from commonbrain.storage.sql.statements import ListForm, greatest, unnest
 
 
 @compiles(unnest, "postgresql")

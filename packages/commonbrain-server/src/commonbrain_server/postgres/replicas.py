@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, exc, text
 
 from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
-from commonbrain.storage.sql.driver_errors import cause_of
+from commonbrain.storage.sql.context import cause_of
 from commonbrain_server.postgres.cancellation import as_alchemy_s
 from commonbrain_server.postgres.citus import MARK
 from commonbrain_server.postgres.roles import role_of, unconfined

@@ -7,8 +7,7 @@ from sqlalchemy import Connection, text
 
 from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.storage.store import Schema, Store
-from commonbrain.storage.transaction import Transaction
+from commonbrain.storage.store import Schema, Store, Transaction
 from commonbrain_server.postgres.engine import Postgres
 
 _Result = TypeVar("_Result")

@@ -29,12 +29,12 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.query import Filter
+from commonbrain.storage.index import cosines_of
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import memories
-from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.cosines import cosines_of
 from commonbrain.storage.sql.filters import given, within
+from commonbrain.storage.sql.statements import LISTED
 from commonbrain_server.postgres.schema import Half, field_vectors, vectors
 from commonbrain_server.postgres.statistics import VECTOR_MS, Size
 

@@ -20,7 +20,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.scope import Caller
 from commonbrain.storage.agents import ApiKey
 from commonbrain.storage.interface import ADMITTING, AccessEntry
-from commonbrain.storage.repositories.page_sessions import StoredPageSession
+from commonbrain.storage.repositories.credentials import StoredPageSession
 from commonbrain.web.page_sessions import PageSession
 from commonbrain_server.security.api_keys import check_key, key_caller
 from commonbrain_server.security.authentication import (

@@ -1,4 +1,4 @@
-"""Artifacts in a bucket or memory, by obstore."""
+"""Artifacts in a bucket of S3, by obstore."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from obstore.exceptions import BaseError
-from obstore.store import MemoryStore, ObjectStore, S3Store
+from obstore.store import S3Store
 
 from commonbrain.model.limits import BLOB_BYTES_MAX, BLOBS_S
-from commonbrain.storage.folder_blobs import (
+from commonbrain.storage.blobs import (
     check_content,
     check_digest,
     check_size,
@@ -29,10 +29,10 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectBlobs:
+class BucketBlobs:
     """Artifacts as objects; safe to use from several threads and processes at once."""
 
-    store: ObjectStore
+    store: S3Store
     location: str
 
     def put(self, content: bytes) -> str:
@@ -70,23 +70,18 @@ class ObjectBlobs:
             raise unreachable(self.location, error) from error
 
 
-def in_memory() -> ObjectBlobs:
-    """Store artifacts until the process ends."""
-    return ObjectBlobs(MemoryStore(), "memory")
-
-
-def in_bucket(url: str, key: tuple[str, str] | None = None) -> ObjectBlobs:
+def open_bucket(url: str, key: tuple[str, str] | None = None) -> BucketBlobs:
     """Store artifacts in a bucket; `key` is id and secret, by default from the environment."""
-    own: S3Config = {} if key is None else {"access_key_id": key[0], "secret_access_key": key[1]}
+    config: S3Config = {} if key is None else {"access_key_id": key[0], "secret_access_key": key[1]}
     store = S3Store.from_url(
         url,
-        config=own,
+        config=config,
         client_options={
             # An endpoint without TLS is set on purpose, mostly a server on this machine.
-            "allow_http": any(os.environ.get(one, "").startswith("http:") for one in _ENDPOINTS),
+            "allow_http": any(os.environ.get(name, "").startswith("http:") for name in _ENDPOINTS),
             "connect_timeout": timedelta(seconds=BLOBS_S / 2),
             "timeout": timedelta(seconds=BLOBS_S),
         },
         retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=BLOBS_S)},
     )
-    return ObjectBlobs(store, url)
+    return BucketBlobs(store, url)
