@@ -9,10 +9,19 @@ from jinja2 import Environment
 
 from commonbrain.client import Brain
 from commonbrain.extras import load_rows
-from commonbrain.web.outcomes import ActionOutcome, Done, Preview
 from commonbrain.web.rendering import make_environment
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A new key, shown in one response: it is in no cookie, log or address."""
+
+    text: str = field(repr=False)
+    prefix: str
+    """The part by which the key is listed and revoked."""
+    agent: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +33,10 @@ class PagePart:
     package: str
     """The package whose folder `templates` has those of its screens."""
     screens: tuple[Screen, ...]
-    describe_outcome: Callable[[Done[Any, Any]], ActionOutcome]
-    """Says what the operation did."""
     undo_fields: Callable[[Brain, Any], Mapping[str, str] | None]
     """Makes the fields that restore what a request would change; None if nothing can."""
-    describe_preview: Callable[[Any, object], Preview | None] = lambda _request, _preview: None
-    """Says what a request would do, given its preview; None if the operation itself says it."""
+    new_secret: Callable[[Any], NewSecret | None] = lambda _reply: None
+    """Returns what is shown in place of a reply that contains a new key."""
     cards: Mapping[str, Callable[[Visit], object]] = field(
         default_factory=dict[str, Callable[[Visit], object]]
     )
