@@ -70,13 +70,6 @@ def test_notice_of_an_undo_names_the_restored_memory(ann: Visitor, demo: Demo) -
     assert not offers_undo(again)
 
 
-def test_notice_of_an_erase_does_not_name_what_was_erased(ann: Visitor, demo: Demo) -> None:
-    fields = {"op": "erase", "ids": demo.redis, "reason": "asked", "confirm": "1"}
-    done = notice(ann, "forget", **fields, confirmed="yes", typed="erase")
-    assert sentence(done).startswith("erase done: 1")
-    assert "Redis" not in done
-
-
 def test_notice_about_many_memories_counts_them_and_explains_the_skipped(
     ann: Visitor, demo: Demo, brain: Brain
 ) -> None:

@@ -34,8 +34,8 @@ from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.web.app import Login, make_page
-from commonbrain.web.page_sessions import PageSessions
+from commonbrain.web.app import LoginScreen, make_page
+from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK, PageSettings
 from commonbrain_server.background_embedding import BackgroundEmbedding, share_embedder
 from commonbrain_server.guard import guard_services
@@ -314,9 +314,9 @@ def make_app(
 
 def add_page(
     app: FastAPI,
-    sessions: PageSessions,
+    sessions: PageLogins,
     *,
-    login: Login,
+    login: LoginScreen,
     hosts: frozenset[str] = LOOPBACK,
 ) -> None:
     """Serve the web page too.
@@ -340,7 +340,7 @@ def add_page(
         sessions,
         threads=authenticator.threads,
         settings=settings,
-        login=login,
+        login_screen=login,
     )
     app.add_middleware(PageMiddleware, page=page)
 
