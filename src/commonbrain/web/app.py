@@ -54,7 +54,7 @@ from commonbrain.web.page_settings import PageSettings
 from commonbrain.web.rendering import STATIC_FOLDERS
 from commonbrain.web.request_guard import HEADERS, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
-from commonbrain.web.screens.parts import NewSecret, page_environment
+from commonbrain.web.screens.screen import NewSecret, page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
 from commonbrain.web.visit import Visit
 

@@ -6,8 +6,7 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import SERVING, ModelRole, ModelState
-from commonbrain.web.screens.parts import PagePart
-from commonbrain.web.screens.screen import admin_screen
+from commonbrain.web.screens.screen import PagePart, admin_screen
 from commonbrain.web.visit import Visit
 from commonbrain_learn.model_registry import (
     EvaluationView,

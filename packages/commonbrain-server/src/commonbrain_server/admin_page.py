@@ -10,8 +10,7 @@ from commonbrain.model.limits import KEYS_MAX
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role, Trust
 from commonbrain.storage.interface import AccessEntry, Tenant
-from commonbrain.web.screens.parts import NewSecret, PagePart
-from commonbrain.web.screens.screen import admin_screen
+from commonbrain.web.screens.screen import NewSecret, PagePart, admin_screen
 from commonbrain.web.visit import Visit
 from commonbrain_server.operations.admin import ADMIN, AdminReply, AdminRequest, KeyView
 from commonbrain_server.operations.tenant import TENANT, TenantRequest

@@ -78,27 +78,27 @@ from commonbrain_server.http.sessions import (
 from commonbrain_server.security.authentication import Authenticator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticatedClients:
-    """Resolves authenticated clients: each request carries its caller."""
+@dataclass(frozen=True, slots=True)
+class AuthenticatedCaller:
+    """The caller of a message, whose request carries a credential."""
 
     authenticator: RequestAuthenticator
+    context: McpMessage
 
-    def role(self, context: McpMessage) -> Role:
+    def role(self) -> Role:
         """Return the role of the credential."""
-        return authenticated(_request(context)).role
+        return authenticated(_request(self.context)).role
 
-    def takes_session(self, context: McpMessage) -> bool:
-        """Return whether calls can name their session: neither protocol nor header does."""
-        request = _request(context)
+    @property
+    def takes_session(self) -> bool:
+        """Whether calls can name their session: neither protocol nor header does."""
+        request = _request(self.context)
         return not has_handshake(request) and not has_session_header(request)
 
-    def brain_for(
-        self, context: McpMessage, *, session: str | None = None, starts: bool = False
-    ) -> Brain:
+    def brain(self, *, session: str | None = None, starts: bool = False) -> Brain:
         """Return the brain as the credential's agent, in the client's session."""
-        request = _request(context)
-        client = client_of(context)
+        request = _request(self.context)
+        client = client_of(self.context)
         caller = authenticated(request)
         # A model fills in the arguments: it cannot claim more trust than a user.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
@@ -111,16 +111,14 @@ class AuthenticatedClients:
             starts=starts,
         )
 
-    def record_missed_call(
-        self, context: McpMessage, *, call: CallContext, error: CommonbrainError
-    ) -> None:
+    def record_missed_call(self, call: CallContext, error: CommonbrainError) -> None:
         """Do nothing: remote callers must not be able to fill the disk."""
 
     def record_unstarted(
-        self, context: McpMessage, *, call: CallContext, error: CommonbrainError, waited_s: float
+        self, call: CallContext, error: CommonbrainError, *, waited_s: float
     ) -> None:
         """Record a call that waited for a thread and got none."""
-        brain = Brain(self.authenticator.brain.services, authenticated(_request(context)))
+        brain = Brain(self.authenticator.brain.services, authenticated(_request(self.context)))
         record_unstarted(call, brain, error=error, waited_s=waited_s)
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
@@ -139,7 +137,7 @@ class McpEndpoint:
     ) -> None:
         profile = Profile(load_settings().mcp_profile)
         server = server or server_of(
-            AuthenticatedClients(authenticator=authenticator),
+            partial(AuthenticatedCaller, authenticator),
             threads=authenticator.threads,
             profile=profile,
         )
