@@ -60,8 +60,9 @@ from commonbrain.web.visit import Visit
 
 Form = ImmutableMultiDict[str, str]
 """The fields of a form; some have several values."""
-Work = Callable[[Visit, Request, Form], Response]
-"""Answers a person's request; the form is empty unless the request sends one."""
+NO_FORM: Final = Form()
+Work = Callable[[Visit, Request], Response]
+"""Answers a person's request."""
 _LOG: Final = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 256 * 1024
 """The largest form: a text of 16 KiB, percent-encoded, and a hundred ids."""
@@ -112,7 +113,11 @@ def make_page(
     }
     routes = [
         *(
-            Route(screen.path, partial(page.answer, partial(page.show, screen)), name=screen.name)
+            Route(
+                screen.path,
+                partial(page.answer, partial(page.show, screen=screen)),
+                name=screen.name,
+            )
             for screen in all_screens()
         ),
         *(
@@ -170,17 +175,17 @@ class BrowserPages:
         login = await self.login_of(request)
         if login is None:
             return await self._ask_to_log_in(request)
-        form = Form()
+        form = NO_FORM
         if request.method == "POST":
             form = await self.read_form(request)
             _check_token(form.get(CSRF_FIELD, ""), login)
 
         def run() -> Response:
-            return work(self._visit(login, request), request, form)
+            return work(self._visit(login, request, form=form), request)
 
         return await self.threads.run(run)
 
-    def show(self, screen: Screen, visit: Visit, request: Request, _form: Form) -> Response:
+    def show(self, visit: Visit, request: Request, *, screen: Screen) -> Response:
         """Show a screen, as HTML or as JSON."""
         if not visit.can(screen.role):
             raise RejectedError(
@@ -200,8 +205,9 @@ class BrowserPages:
             response.delete_cookie(_NOTICE, httponly=True, samesite="strict")
         return response
 
-    def act(self, visit: Visit, request: Request, form: Form) -> Response:
+    def act(self, visit: Visit, request: Request) -> Response:
         """Run the operation of a form, then return to the page that it came from."""
+        form = visit.form
         done = run_action(visit, request.path_params["operation"], form=form)
         match done:
             case Confirmation():
@@ -244,17 +250,17 @@ class BrowserPages:
     def change_transfer(self, change: Callable[[Visit, Form], None]) -> Work:
         """Return what makes the change of a form of the screen that moves files."""
 
-        def work(visit: Visit, _request: Request, form: Form) -> Response:
-            change(visit, form)
+        def work(visit: Visit, _request: Request) -> Response:
+            change(visit, visit.form)
             return redirect(TRANSFER_PATH)
 
         return work
 
-    def fetch_archive(self, visit: Visit, request: Request, _form: Form) -> Response:
+    def fetch_archive(self, visit: Visit, request: Request) -> Response:
         """Send the archive of an export."""
         return DownloadResponse(transfers.open_archive(visit, request.path_params["id"]))
 
-    def fetch_backup(self, visit: Visit, _request: Request, _form: Form) -> Response:
+    def fetch_backup(self, visit: Visit, _request: Request) -> Response:
         """Send the backup that waits for its download, once."""
         return DownloadResponse(transfers.open_backup(visit))
 
@@ -328,12 +334,13 @@ class BrowserPages:
             return self.render(request, "reload.html", values={"url": ""})
         return await self.login_screen.ask(self, request, next_=here)
 
-    def _visit(self, login: PageLogin, request: Request) -> Visit:
+    def _visit(self, login: PageLogin, request: Request, *, form: Form = NO_FORM) -> Visit:
         """Return the visit of a login; it counts against the caller's rate limit."""
         authorize(self.brain.services, login.caller)
         return Visit(
             brain=Brain(self.brain.services, login.caller),
             parameters=request.query_params,
+            form=form,
             path=request.path_params,
             backups=self.backups,
         )

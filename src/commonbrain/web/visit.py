@@ -41,6 +41,8 @@ class Visit:
 
     brain: Brain
     parameters: ImmutableMultiDict[str, str]
+    form: ImmutableMultiDict[str, str] = field(default_factory=ImmutableMultiDict[str, str])
+    """The fields of the form; empty for a request without one."""
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     """The variable parts of the path."""
     backups: Backups | None = None
