@@ -25,7 +25,7 @@ from benchmarks.machine import describe_machine
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 from commonbrain.web.screens import all_screens
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def _time_screens(brain: Brain, *, runs: int) -> None:
 
 
 @contextmanager
-def _served(brain: Brain) -> Generator[tuple[str, LocalSessions]]:
-    sessions = LocalSessions(brain.caller, brain.services.clock)
+def _served(brain: Brain) -> Generator[tuple[str, LinkLogins]]:
+    sessions = LinkLogins(brain.caller, brain.services.clock)
     threads = ThreadLimiter(4, seconds_max=60)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         app = make_page(brain, sessions, threads=threads)
@@ -111,7 +111,7 @@ def _served(brain: Brain) -> Generator[tuple[str, LocalSessions]]:
             threads.close()
 
 
-def _timed(brain: Brain, sessions: LocalSessions, *, url: str, runs: int) -> Iterator[Timed]:
+def _timed(brain: Brain, sessions: LinkLogins, *, url: str, runs: int) -> Iterator[Timed]:
     newest = brain.list(limit=1).memories[0].id
     thread = _write_to_each_other(brain)
     named = {"thread": thread}

@@ -2,7 +2,8 @@
 
 from commonbrain.api.operation import Profile
 from commonbrain.config import Settings
-from commonbrain.mcp.bridge import FALSE_WORDS, PROFILES
+from commonbrain.mcp.bridge import PROFILES
+from commonbrain.runtime.callers import FALSE_WORDS
 
 
 def test_fast_path_reads_settings_as_the_settings_class_does() -> None:

@@ -11,7 +11,7 @@ import commonbrain
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 from tests.serving import listening
 from tests.web.demo import Demo, fill
 
@@ -49,7 +49,7 @@ class Site:
     url: str
     brain: Brain
     demo: Demo
-    sessions: LocalSessions
+    sessions: LinkLogins
     faults: list[str] = field(default_factory=list[str])
     """What the browser's console complains of; empty if all is well."""
 
@@ -68,9 +68,9 @@ def serve(path: Path, *, agent: str) -> Generator[Site]:
 
 
 @contextmanager
-def serve_brain(brain: Brain) -> Generator[tuple[str, LocalSessions]]:
+def serve_brain(brain: Brain) -> Generator[tuple[str, LinkLogins]]:
     """Serve the page of a store that is open; yields its address and its sessions."""
-    sessions = LocalSessions(brain.caller, brain.services.clock)
+    sessions = LinkLogins(brain.caller, brain.services.clock)
     threads = ThreadLimiter(4, seconds_max=30)
     with listening(make_page(brain, sessions, threads=threads)) as url:
         yield url, sessions

@@ -47,7 +47,7 @@ def test_memory_is_corrected_and_the_undo_key_restores_it(page: Page, site: Site
     expect(page.get_by_role("status")).to_contain_text("Corrected")
     assert site.brain.get(site.demo.task).state == "superseded"
     page.keyboard.press("u")
-    expect(page.get_by_role("status")).to_contain_text("Undone")
+    expect(page.get_by_role("status")).to_contain_text("undo done")
     assert site.brain.get(site.demo.task).state == "active"
 
 
@@ -77,7 +77,7 @@ def test_memory_is_forgotten_with_a_reason_and_restored_by_undo(page: Page, site
     form = page.locator("form", has=page.get_by_role("button", name="Forget"))
     form.get_by_label("Reason").fill("it was never true")
     form.get_by_role("button", name="Forget").click()
-    expect(page.get_by_role("status")).to_contain_text("Forgot “The shop deploys on Fridays”")
+    expect(page.get_by_role("status")).to_contain_text("The shop deploys on Fridays")
     page.get_by_role("button", name="Undo").click()
     assert site.brain.get(site.demo.fridays).state == "active"
 

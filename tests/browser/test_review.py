@@ -93,10 +93,10 @@ def test_undo_returns_the_item_to_the_queue(page: Page, site: Site, queue: Queue
     page.goto(f"{site.url}/review?category=conflicts")
     before = open_items(site, "conflicts")
     item = shown_item(page)
-    assert decide(page, "1").endswith("it superseded the other.")
+    assert decide(page, "1").startswith("resolve done")
     assert open_items(site, "conflicts") == before - 1
     page.keyboard.press("u")
-    expect(page.locator(".notice")).to_contain_text("Undone")
+    expect(page.locator(".notice")).to_contain_text("undo done")
     assert shown_item(page) == item
     assert open_items(site, "conflicts") == before
     assert [state_of(site, id_) for id_ in item] == [State.ACTIVE, State.ACTIVE]
@@ -111,7 +111,7 @@ def test_memory_is_corrected_in_the_queue_by_keyboard(page: Page, site: Site, qu
     page.keyboard.press("Control+A")
     page.keyboard.type("Workers of the checkout jobs block on BLMOVE for two seconds.")
     page.keyboard.press("Control+Enter")
-    expect(page.locator(".notice")).to_contain_text("Corrected")
+    expect(page.locator(".notice")).to_contain_text("BLMOVE")
     old = site.brain.get(queue.needs_review[0], bump=False)
     assert old.state is State.SUPERSEDED
     assert "BLMOVE" in (site.brain.get(old.current_id, bump=False).body or "")
@@ -200,7 +200,7 @@ def test_queue_is_settled_without_javascript(chromium: Browser, site: Site, queu
     page.goto(site.link())
     page.goto(f"{site.url}/review?category=proposals&at={queue.proposals[0]}")
     page.get_by_role("button", name="Approve").click()
-    expect(page.locator(".notice")).to_contain_text("Approved")
+    expect(page.locator(".notice")).to_contain_text("approve done")
     assert state_of(site, queue.proposals[0]) is State.ACTIVE
     page.get_by_role("button", name="Undo").click()
     assert state_of(site, queue.proposals[0]) is State.QUARANTINED

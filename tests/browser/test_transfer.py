@@ -13,7 +13,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.jobs.worker import EmbeddedWorker, Worker
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import NARROW, TIMEOUT_MS, Site
 from tests.serving import listening
@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     path = tmp_path_factory.mktemp("site") / "brain.db"
     with commonbrain.open(path, agent="ann") as brain:
         demo = fill(brain)
-        sessions = LocalSessions(brain.caller, brain.services.clock)
+        sessions = LinkLogins(brain.caller, brain.services.clock)
         threads = ThreadLimiter(4, seconds_max=30)
         worker, backups = EmbeddedWorker(brain.services, start_delay_s=0), Backups.of(brain)
         assert backups is not None
@@ -161,7 +161,7 @@ def test_list_of_refusals_stays_open_or_closed_while_the_screen_refreshes(
     tea = tmp_path / "tea.md"
     tea.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
     with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:
-        sessions = LocalSessions(brain.caller, brain.services.clock)
+        sessions = LinkLogins(brain.caller, brain.services.clock)
         threads = ThreadLimiter(2, seconds_max=30)
         with listening(make_page(brain, sessions, threads=threads)) as url:
             page = chromium.new_context().new_page()
@@ -186,7 +186,7 @@ def test_button_stays_focused_while_the_screen_refreshes(chromium: Browser, tmp_
     note = tmp_path / "tea.md"
     note.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
     with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:
-        sessions = LocalSessions(brain.caller, brain.services.clock)
+        sessions = LinkLogins(brain.caller, brain.services.clock)
         threads = ThreadLimiter(2, seconds_max=30)
         # Without a worker, the job waits.
         with listening(make_page(brain, sessions, threads=threads)) as url:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.integrations import brain_command
-from commonbrain.integrations.uv_tool import requirement, uv_of_uvx
+from commonbrain.integrations.entry import requirement, uv_of_uvx
 
 
 def executable(path: Path) -> Path:

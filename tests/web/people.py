@@ -13,7 +13,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.scope import Admission, Role
 from commonbrain.web.app import make_page
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 
 _CSRF: Final = re.compile(r'name="csrf" value="(\w+)"')
 _FORM: Final = re.compile(r'<form[^>]*action="/do/(\w+)"[^>]*>(.*?)</form>', re.DOTALL)
@@ -65,7 +65,7 @@ def visiting(
     """Log in as an agent with a role, on this machine or by a server."""
     admission = Admission(credential="0a1b2c3d", role=role) if is_remote else None
     caller = replace(brain.caller, role=role, admission=admission)
-    sessions = LocalSessions(caller, brain.services.clock)
+    sessions = LinkLogins(caller, brain.services.clock)
     with closing(ThreadLimiter(2, seconds_max=30)) as threads:
         page = make_page(brain, sessions, threads=threads)
         with TestClient(page, "http://localhost", raise_server_exceptions=False) as client:

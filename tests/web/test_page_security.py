@@ -17,7 +17,7 @@ from commonbrain.client import Brain
 from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.web.app import BODY_BYTES_MAX, make_page
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 from commonbrain.web.screens import all_screens
 from tests.tenant_rows import add_tenant
 from tests.web.demo import Demo
@@ -162,7 +162,7 @@ def test_cookies_are_inaccessible_to_scripts_and_other_sites(brain: Brain) -> No
 
 def test_login_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    sessions = LocalSessions(brain.caller, brain.services.clock)
+    sessions = LinkLogins(brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(1))
     link = sessions.make_link()
     first, second = (TestClient(page, base_url="http://127.0.0.1") for _ in range(2))
@@ -175,7 +175,7 @@ def test_login_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -
 
 
 def test_wrong_login_link_is_refused_and_does_not_use_up_the_right_one(brain: Brain) -> None:
-    sessions = LocalSessions(brain.caller, brain.services.clock)
+    sessions = LinkLogins(brain.caller, brain.services.clock)
     page = TestClient(
         make_page(brain, sessions, threads=ThreadLimiter(1)), base_url="http://127.0.0.1"
     )
@@ -254,7 +254,7 @@ def test_memory_of_another_agent_or_tenant_is_shown_as_missing(brain: Brain, dem
 
 
 def test_every_route_with_side_effects_accepts_only_post(brain: Brain) -> None:
-    sessions = LocalSessions(brain.caller, brain.services.clock)
+    sessions = LinkLogins(brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(1))
     methods = {route.path: route.methods for route in page.routes if isinstance(route, Route)}
     assert methods["/do/{operation}"] == {"POST"}
@@ -309,7 +309,7 @@ def test_notice_of_an_erase_does_not_contain_its_text(ann: Visitor, demo: Demo) 
     fields = {"op": "erase", "ids": demo.redis, "reason": "asked for", "confirm": "1"}
     ann.post("/do/forget", {**fields, "confirmed": "yes", "typed": "erase"})
     page = ann.get("/").text
-    assert "Erased 1 memory." in page
+    assert "erase done: 1" in page
     assert "Redis is used" not in page
 
 

@@ -110,11 +110,11 @@ def test_conflict_is_decided_for_one_side_for_both_or_by_project(
     brain: Brain, ann: Visitor, queue: Queue
 ) -> None:
     (old, new), (low, high), (one, other), (here, there), _ = queue.conflicts
-    assert "holds; it superseded the other" in settle(ann, "conflicts", f"{new},{old}", "first")
+    assert "resolve done" in settle(ann, "conflicts", f"{new},{old}", "first")
     assert (state(brain, old), state(brain, new)) == (State.SUPERSEDED, State.ACTIVE)
     settle(ann, "conflicts", f"{high},{low}", "second")
     assert (state(brain, low), state(brain, high)) == (State.ACTIVE, State.SUPERSEDED)
-    assert "Both hold." in settle(ann, "conflicts", f"{one},{other}", "both")
+    assert "keep_both done" in settle(ann, "conflicts", f"{one},{other}", "both")
     assert (state(brain, one), state(brain, other)) == (State.ACTIVE, State.ACTIVE)
     settle(ann, "conflicts", f"{here},{there}", "apart", projects="api,web")
     assert [brain.get(id_).project for id_ in (here, there)] == ["api", "web"]

@@ -28,7 +28,7 @@ from commonbrain.model.scope import Caller, Role
 from commonbrain.testing.builders import a_brain
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups, BackupState
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 from commonbrain.web.transfers import FormUploads
 from tests.distributions import add_distribution
 from tests.faults.mounts import small_disk
@@ -376,7 +376,7 @@ class Backing:
 
 
 def a_backing(brain: Brain, backups: Backups, caller: Caller | None = None) -> Backing:
-    sessions = LocalSessions(caller or brain.caller, brain.services.clock)
+    sessions = LinkLogins(caller or brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(2), backups=backups)
     client = TestClient(page, base_url=f"http://{HOST}", follow_redirects=False)
     client.get(f"/open?token={sessions.make_link()}")

@@ -14,7 +14,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.scope import Caller
 from commonbrain.web.app import make_page
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 
 HOST: Final = "127.0.0.1"
 _TAG: Final = re.compile(r"<[^>]+>")
@@ -61,7 +61,7 @@ def csrf_in(html: str) -> str:
 
 def visitor(brain: Brain, caller: Caller | None = None) -> Visitor:
     """Log in to the page of a brain as a caller; as its own by default."""
-    sessions = LocalSessions(caller or brain.caller, brain.services.clock)
+    sessions = LinkLogins(caller or brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(2, seconds_max=30))
     client = TestClient(
         page, base_url=f"http://{HOST}", follow_redirects=False, raise_server_exceptions=False

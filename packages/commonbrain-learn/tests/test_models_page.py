@@ -59,7 +59,7 @@ def test_undo_of_a_new_canary_share_restores_the_previous_share(brain: Brain) ->
     with visiting(brain) as ann:
         ann.send("model", op="canary", id=model, percent="20", reason="try it")
         more = ann.send("model", op="canary", id=model, percent="40", reason="it is good")
-        assert f"{model}</bdi></a> serves 40% of the sessions now." in more
+        assert f"{model} | reranker | canary | 40% of sessions" in more
         ann.confirm(more)
 
     assert models_of(brain).show(model).models[0].percent == 20

@@ -8,18 +8,18 @@ from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.interface import AccessEntry
 from commonbrain.storage.repositories.credentials import StoredPageSession
-from commonbrain.web.page_sessions import PageSession, PageSessions
+from commonbrain.web.logins import PageLogin, PageLogins
 
 
-def opened(sessions: PageSessions, key: NewKey) -> PageSession:
+def opened(sessions: PageLogins, key: NewKey) -> PageLogin:
     return sessions.open(str(key.text), address=HERE)
 
 
-def resumed(sessions: PageSessions, session: PageSession) -> PageSession | None:
+def resumed(sessions: PageLogins, session: PageLogin) -> PageLogin | None:
     return sessions.resume(session.token, address=HERE)
 
 
-def role_of(sessions: PageSessions, session: PageSession) -> Role | None:
+def role_of(sessions: PageLogins, session: PageLogin) -> Role | None:
     now = resumed(sessions, session)
     return now.caller.role if now else None
 

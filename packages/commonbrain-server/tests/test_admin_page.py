@@ -230,24 +230,24 @@ def test_lists_are_paged_without_repeating_a_row(brain: Brain) -> None:
 def test_notice_of_an_undone_role_change_names_the_role(ann: Visitor, brain: Brain) -> None:
     admin_of(brain).set_agent("zed", AgentRequest(role=Role.WRITER))
     changed = notice(ann, "admin", op="agent_set", agent="zed", role="reader")
-    assert sentence(changed) == "zed is a reader now, and enabled."
+    assert sentence(changed).startswith("zed | reader |")
     undone = notice(ann, "admin", **dict(re.findall(r'name="([^"]+)" value="([^"]*)"', changed)))
-    assert sentence(undone) == "zed is a writer now, and enabled."
+    assert sentence(undone).startswith("zed | writer |")
 
 
 def test_unchanged_policy_offers_no_undo(ann: Visitor) -> None:
     changed = notice(ann, "admin", op="policy", boot_required="true")
-    assert sentence(changed) == "Changed the policy; boot required: yes."
+    assert "boot: required" in sentence(changed)
     assert offers_undo(changed)
     again = notice(ann, "admin", op="policy", boot_required="true")
-    assert sentence(again) == "Nothing was changed; these are the present settings."
+    assert sentence(again).startswith("Nothing was changed.")
     assert not offers_undo(again)
 
 
 def test_resuming_a_resumed_tenant_offers_no_undo(ann: Visitor) -> None:
-    assert sentence(notice(ann, "tenant", op="create", name="acme")) == "Created the tenant acme."
+    assert sentence(notice(ann, "tenant", op="create", name="acme")).startswith("acme | made")
     again = notice(ann, "tenant", op="resume", name="acme")
-    assert sentence(again) == "The tenant acme was not suspended."
+    assert sentence(again).startswith("Nothing was changed.")
     assert not offers_undo(again)
 
 

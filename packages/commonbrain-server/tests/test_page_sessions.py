@@ -31,7 +31,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.storage.agents import KeyScope
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.testing.builders import FakeClock
-from commonbrain.web.page_sessions import PageSession
+from commonbrain.web.logins import PageLogin
 from tests.flows.test_maintaining import maintained
 from tests.guarded import an_access
 from tests.security.engines import both_engines
@@ -370,7 +370,7 @@ def test_agent_has_twenty_sessions_and_the_oldest_ends(
 ) -> None:
     sessions, key = process(), key_of(owner)
     other = opened(sessions, key_of(owner, "eve"))
-    every: list[PageSession] = []
+    every: list[PageLogin] = []
     for _ in range(PAGE_SESSIONS_MAX + 2):
         clock.move(timedelta(seconds=1))
         every.append(sessions.open(str(key.text), address=f"192.0.2.{len(every)}"))
@@ -389,7 +389,7 @@ def test_agent_has_no_more_sessions_by_logins_at_once(
     for one in processes:
         opened(one, key)
 
-    def log_in(number: int) -> PageSession:
+    def log_in(number: int) -> PageLogin:
         return processes[number % 2].open(str(key.text), address=HERE)
 
     with ThreadPoolExecutor(4) as pool:

@@ -19,7 +19,7 @@ from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.storage.interface import ADMITTING
 from commonbrain.testing.builders import FakeClock
-from commonbrain.web.page_sessions import PageSession
+from commonbrain.web.logins import PageLogin
 from tests.guarded import an_access
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
 
@@ -131,7 +131,7 @@ def test_session_by_token_has_the_trust_of_its_agent(
     admin_of(owner).set_agent("carla", AgentRequest(trust_ceiling=Trust.TRUSTED_TOOL))
     clock.move(CACHED)
 
-    again = cast("PageSession", resumed(sessions, session))
+    again = cast("PageLogin", resumed(sessions, session))
 
     assert again.caller.trust_ceiling is Trust.TRUSTED_TOOL
     assert again.caller.role is Role.READER

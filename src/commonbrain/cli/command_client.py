@@ -17,9 +17,9 @@ from commonbrain.runtime.callers import (
     CommandLine,
     describe_process,
     parse_command_line,
-    store_file,
+    store_socket,
 )
-from commonbrain.runtime.local_socket import ask, socket_path
+from commonbrain.runtime.local_socket import ask
 
 _TIMEOUT_S: Final = 600.0
 """Longer than a command waits for a locked store."""
@@ -55,8 +55,7 @@ def forward_command(words: Sequence[str]) -> int | None:
     line = parse_command_line(words, os.environ)
     if line is None or _DECLINED & set(words) or "_BRAIN_COMPLETE" in os.environ:
         return None
-    file = store_file(line.store, os.environ)
-    path = file and socket_path(file, os.environ)
+    path = store_socket(line.store, os.environ)
     if path is None or os.environ.get("COMMONBRAIN_SECRETS_DIR"):
         # The files may name the agent and the session.
         return None

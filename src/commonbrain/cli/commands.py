@@ -181,7 +181,10 @@ def build_command(
                 confirmed = request.model_copy(update={"confirm": expected})
                 reply = operation.handle(brain, confirmed)
             if wait:
-                reply = _wait_for_job(brain, reply, as_json=as_json)
+                # The worker is loaded only to wait for a job.
+                from commonbrain.cli.worker import follow_job  # noqa: PLC0415
+
+                reply = follow_job(brain, reply, is_shown=not as_json)
             call.record_exit_code(operation.exit_code(reply))
         if as_csv and operation.to_csv:
             state.output.print_text(operation.to_csv(reply))
@@ -266,13 +269,6 @@ def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: B
 
     with progress_bar(operation.name, is_shown=True) as move:
         return handle(brain, request, on_progress=move)
-
-
-def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
-    # The worker is loaded only to wait for a job.
-    from commonbrain.cli.worker import follow_job  # noqa: PLC0415
-
-    return follow_job(brain, reply, is_shown=not as_json)
 
 
 def _show(operation: Operation[Any, Any], reply: Any, *, output: Output = STREAMS) -> None:  # noqa: ANN401
@@ -453,9 +449,8 @@ def _parse_pairs(name: str, texts: Sequence[str]) -> dict[str, Any]:
                 hint="Repeat it for more.",
             )
         previous = pairs.get(key)
-        pairs[key] = value if previous is None else [*_as_list(previous), value]
+        if previous is None:
+            pairs[key] = value
+        else:
+            pairs[key] = [*(previous if isinstance(previous, list) else [previous]), value]
     return pairs
-
-
-def _as_list(value: str | list[str]) -> list[str]:
-    return value if isinstance(value, list) else [value]

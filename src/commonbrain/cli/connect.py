@@ -14,11 +14,10 @@ import typer
 from platformdirs import user_config_path
 from rich.console import Console
 from rich.syntax import Syntax
-from rich.text import Text
 
 from commonbrain.cli.commands import client_scopes, clients, complete_from
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.terminal import Sanitized
+from commonbrain.cli.terminal import Sanitized, print_line
 from commonbrain.hosts import is_local_host, is_url
 from commonbrain.integrations import (
     KEY_VARIABLE,
@@ -132,7 +131,7 @@ def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> Non
     for change in changes:
         apply_change(connect_options.client, change, is_dry_run=connect_options.dry_run)
     if any(one.is_needed for one in changes):
-        Console().print(Text(_next_step(connect_options)))
+        print_line(_next_step(connect_options))
     if not connect_options.dry_run:
         _mark_hooks(connect_options)
     if connect_options.remove:
@@ -145,7 +144,7 @@ def _install_for_good() -> None:
     """Install the program that the entry starts, if uvx runs this one from its cache."""
     installed = install_tool()
     if installed is not None:
-        Console().print(Sanitized(Text(f"Installed {installed} as a tool of uv.")))
+        print_line(f"Installed {installed} as a tool of uv.")
 
 
 def _mark_hooks(connect_options: ConnectOptions) -> None:
@@ -277,10 +276,10 @@ def _keys_folder() -> Path:
 def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     """Write a key to its file, which only its owner can read; it is never shown."""
     if is_dry_run:
-        Console().print(Sanitized(Text(f"The key would go to {typed_key.path}.")))
+        print_line(f"The key would go to {typed_key.path}.")
         return
     apply(ConfigEdit(path=typed_key.path, before=read(typed_key.path), after=f"{typed_key.key}\n"))
-    Console().print(Sanitized(Text(f"The key is in {typed_key.path}.")))
+    print_line(f"The key is in {typed_key.path}.")
 
 
 def _print_remaining_keys(changes: Sequence[ConfigEdit]) -> None:
@@ -291,33 +290,29 @@ def _print_remaining_keys(changes: Sequence[ConfigEdit]) -> None:
             quoted_path in (one.before or "") and quoted_path not in (one.after or "")
             for one in changes
         ):
-            message = f"The key stays in {path}. Delete it when no other client uses it."
-            Console().print(Sanitized(Text(message)))
+            print_line(f"The key stays in {path}. Delete it when no other client uses it.")
 
 
 def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
     """Print the next steps, and a warning if the connection is not encrypted."""
-    console = Console()
     if connect_options.key_file is None and not connect_options.no_key:
-        message = f"Put the key into {KEY_VARIABLE} where {connect_options.client} starts."
-        console.print(Sanitized(Text(message)))
+        print_line(f"Put the key into {KEY_VARIABLE} where {connect_options.client} starts.")
     if at.scheme == "http" and not is_local_host(at.hostname or ""):
-        console.print(Sanitized(Text("Over http others can read the key on its way: use https.")))
+        print_line("Over http others can read the key on its way: use https.")
 
 
 def apply_change(client: str, change: ConfigEdit, *, is_dry_run: bool) -> None:
     """Print a change and apply it, unless this is a dry run."""
-    console = Console()
     if not change.is_needed:
-        console.print(Sanitized(Text(f"{client}: nothing to change in {change.path}.")))
+        print_line(f"{client}: nothing to change in {change.path}.")
         return
     shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
-    console.print(Sanitized(shown))
+    Console().print(Sanitized(shown))
     if is_dry_run:
         return
     apply(change)
     backup_note = "" if change.is_new else f" The previous file is in {change.backup}."
-    console.print(Sanitized(Text(f"Wrote {change.path}.{backup_note}")))
+    print_line(f"Wrote {change.path}.{backup_note}")
 
 
 def _next_step(connect_options: ConnectOptions) -> str:

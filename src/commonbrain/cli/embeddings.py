@@ -1,18 +1,14 @@
 """`brain embeddings`: moves a store to another embedder while it is in use."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic_core import to_json
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from commonbrain.administration.embedding_spaces import ServingComparison, SpaceFigures
+from commonbrain.administration.embedding_spaces import ServingComparison
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import CommandGroup
-from commonbrain.cli.terminal import Sanitized, progress_bar
+from commonbrain.cli.terminal import print_line, print_table, print_value, progress_bar
 from commonbrain.model.escaping import pluralize
 
 app = typer.Typer(
@@ -37,15 +33,18 @@ def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
     with state.open() as brain:
         spaces = brain.spaces()
     if as_json:
-        _print_json(spaces)
+        print_value(spaces)
         return
-    table = Table()
-    for name in ("space", "dimensions", "state", "missing", "index"):
-        table.add_column(name, overflow="fold")
-    for one in spaces:
-        index = "yes" if one.is_indexed else "none"
-        table.add_row(one.name, f"{one.dimensions}", one.state, f"{one.missing:,}", index)
-    Console().print(Sanitized(table))
+    print_table(
+        *("space", "dimensions", "state", "missing", "index"),
+        rows=(
+            (
+                *(space.name, f"{space.dimensions}", space.state, f"{space.missing:,}"),
+                "yes" if space.is_indexed else "none",
+            )
+            for space in spaces
+        ),
+    )
 
 
 @app.command()
@@ -55,12 +54,12 @@ def build(context: typer.Context, space: Embedder = None, *, as_json: Json = Fal
     with state.open() as brain, progress_bar("embedding", is_shown=not as_json) as move:
         result = brain.spaces.build(space, on_progress=move)
     if as_json:
-        _print_json(result)
+        print_value(result)
         return
     message = (
         f"{result.space}: embedded {_memories(result.embedded)}, {result.missing:,} lack vectors."
     )
-    _print_line(f"{message} Compare it, then `brain embeddings switch {result.space}`.")
+    print_line(f"{message} Compare it, then `brain embeddings switch {result.space}`.")
 
 
 @app.command()
@@ -70,15 +69,21 @@ def compare(context: typer.Context, space: Embedder = None, *, as_json: Json = F
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
         result = brain.spaces.compare(space, on_progress=move)
     if as_json:
-        _print_json(result)
+        print_value(result)
         return
-    table = Table()
-    for name in ("space", "MRR of what helped", "unanswered", "median"):
-        table.add_column(name, overflow="fold")
-    for one in (result.serving, result.other):
-        table.add_row(*_figures_row(one))
-    Console().print(Sanitized(table))
-    _print_line("\n".join(_render_comparison(result)))
+    print_table(
+        *("space", "MRR of what helped", "unanswered", "median"),
+        rows=(
+            (
+                figures.space,
+                "no marks" if figures.mrr is None else f"{figures.mrr:.3f}",
+                f"{figures.unanswered:.0%}",
+                f"{figures.median_ms:.1f} ms",
+            )
+            for figures in (result.serving, result.other)
+        ),
+    )
+    print_line("\n".join(_render_comparison(result)))
 
 
 @app.command()
@@ -94,13 +99,13 @@ def switch(
     with state.open() as brain:
         result = brain.spaces.switch(space, dry_run=dry_run)
     if as_json:
-        _print_json(result)
+        print_value(result)
     elif result.is_dry_run:
         pending = f"{_memories(result.missing)} lack vectors in it"
-        _print_line(f"Would let {result.after} serve in the place of {result.before}: {pending}.")
+        print_line(f"Would let {result.after} serve in the place of {result.before}: {pending}.")
     else:
-        _print_line(f"{result.after} serves. Restart every program with its embedder.")
-        _print_line(
+        print_line(f"{result.after} serves. Restart every program with its embedder.")
+        print_line(
             f"{result.before} stays: `brain embeddings switch` goes back, `drop` removes it."
         )
 
@@ -124,9 +129,9 @@ def drop(
     with state.open() as brain, progress_bar("deleting", is_shown=not as_json) as move:
         result = brain.spaces.drop(space, compact=compact, on_progress=move)
     if as_json:
-        _print_json(result)
+        print_value(result)
     else:
-        _print_line(f"Deleted {pluralize(result.vectors, 'vector', many='vectors')}.")
+        print_line(f"Deleted {pluralize(result.vectors, 'vector', many='vectors')}.")
 
 
 def _render_comparison(result: ServingComparison) -> list[str]:
@@ -142,18 +147,5 @@ def _render_comparison(result: ServingComparison) -> list[str]:
     return lines
 
 
-def _figures_row(one: SpaceFigures) -> tuple[str, str, str, str]:
-    mrr = "no marks" if one.mrr is None else f"{one.mrr:.3f}"
-    return one.space, mrr, f"{one.unanswered:.0%}", f"{one.median_ms:.1f} ms"
-
-
 def _memories(count: int) -> str:
     return pluralize(count, "memory", many="memories")
-
-
-def _print_line(message: str) -> None:
-    Console().print(Sanitized(Text(message, overflow="fold")))
-
-
-def _print_json(value: Any) -> None:  # noqa: ANN401 any of the flow's values
-    typer.echo(to_json(value).decode())

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import typer
-from pydantic import TypeAdapter
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
@@ -15,9 +14,8 @@ from rich.text import Text
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations.job import render_job
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.terminal import Sanitized, print_error, progress
+from commonbrain.cli.terminal import Sanitized, print_error, print_value, progress
 from commonbrain.client import Brain
-from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import missing_formats
 from commonbrain.transfer.importers import InstalledImporters
@@ -91,7 +89,7 @@ def _list_formats(state: GlobalOptions, *, as_json: bool) -> None:
     purposes = {one.name: one.purpose for one in installed.values()}
     purposes[OWN_FORMAT] = "A file from brain export"
     if as_json:
-        typer.echo(TypeAdapter(dict[str, str]).dump_json(purposes).decode())
+        print_value(purposes)
         return
     table = Table("format", "what it reads")
     for name, purpose in purposes.items():
@@ -112,7 +110,7 @@ def _run_import(state: GlobalOptions, source: _ImportSource, *, as_json: bool) -
     with state.open() as brain:
         report = _import_with_progress(brain, source, is_shown=not as_json)
     if as_json:
-        typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
+        print_value(report)
     else:
         shown = _render_report(report, is_dry_run=source.is_dry_run)
         state.output.console().print(Sanitized(shown))
@@ -130,7 +128,7 @@ def _run_find(state: GlobalOptions, command: ImportCommand, *, as_json: bool) ->
     choice = command.choice
     if choice is None:
         if as_json:
-            typer.echo(TypeAdapter(list[FoundSource]).dump_json(sources).decode())
+            print_value(sources)
             return
         shown = _render_sources(sources, len(missing_formats(installed)))
         state.output.console().print(Sanitized(shown))
@@ -243,7 +241,7 @@ def _enqueue_import(state: GlobalOptions, source: _ImportSource, *, as_json: boo
     with state.open() as brain:
         job = brain.jobs.import_(source.format, source.path, project=source.project)
     if as_json:
-        typer.echo(TypeAdapter(JobView).dump_json(job).decode())
+        print_value(job)
     else:
         typer.echo(render_job(job))
 

@@ -169,7 +169,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Export everything to a file for `brain import commonbrain`."""
-    from commonbrain.cli.backup import run_export  # noqa: PLC0415
+    from commonbrain.cli.stores import run_export  # noqa: PLC0415
 
     run_export(context.obj, path, as_json=as_json)
 
@@ -183,7 +183,7 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Back up the store to a verified file, while others keep writing."""
-    from commonbrain.cli.backup import run_backup  # noqa: PLC0415
+    from commonbrain.cli.stores import run_backup  # noqa: PLC0415
 
     run_backup(context.obj, destination, replace=force, as_json=as_json)
 
@@ -199,7 +199,7 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Replace the store with a backup; the old store is shown first and saved."""
-    from commonbrain.cli.backup import BackupOptions, run_restore  # noqa: PLC0415
+    from commonbrain.cli.stores import BackupOptions, run_restore  # noqa: PLC0415
 
     options = BackupOptions(file=file, digest=digest, is_confirmed=yes, is_dry_run=dry_run)
     run_restore(context.obj, options, as_json=as_json)

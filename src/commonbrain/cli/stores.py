@@ -1,20 +1,37 @@
-"""`brain store`: upgrades a store on a server, and copies one between engines."""
+"""Stores as files: `brain backup`, `restore` and `export`, and the group `brain store`."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import CommandGroup
-from commonbrain.cli.terminal import Sanitized, progress_bar
-from commonbrain.storage.interface import DistributeResult, StoreCopy, UpgradeResult
+from commonbrain.cli.terminal import (
+    Sanitized,
+    make_table,
+    print_line,
+    print_table,
+    print_value,
+    progress,
+    progress_bar,
+)
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.escaping import pluralize
+from commonbrain.model.timestamps import show_instant
+from commonbrain.storage.interface import (
+    Backup,
+    DistributeResult,
+    Holdings,
+    Replacement,
+    StoreCopy,
+)
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -40,7 +57,7 @@ def upgrade(
     state: GlobalOptions = context.obj
     done = upgrade_store(state.store, role=grant)
     if as_json:
-        typer.echo(TypeAdapter(UpgradeResult).dump_json(done).decode())
+        print_value(done)
         return
     typer.echo(f"{done.store} has schema version {done.schema_version}.")
     roles = ", ".join(done.roles)
@@ -70,7 +87,7 @@ def distribute(
     state: GlobalOptions = context.obj
     done = preview_distribute(state.store) if dry_run else distribute_store(state.store)
     if as_json:
-        typer.echo(TypeAdapter(DistributeResult).dump_json(done).decode())
+        print_value(done)
     elif dry_run:
         typer.echo("\n".join(_render_sql(done)))
     else:
@@ -115,24 +132,121 @@ def copy(
         with progress_bar("copying", is_shown=not as_json) as move:
             done = copy_store(source, destination, on_progress=move)
     if as_json:
-        typer.echo(TypeAdapter(StoreCopy).dump_json(done).decode())
+        print_value(done)
         return
-    Console().print(Sanitized(_counts_table(done)))
+    print_table(*("tenant", "table", "rows", "there before"), rows=_count_rows(done))
     there = f", of which {done.there:,} were there" if done.there else ""
     message = f"{done.rows:,} rows of {done.source} to {done.destination}{there}"
     if dry_run:
         message = f"Would copy {message}. Nothing was changed. Run it again without --dry-run."
     else:
         message = f"Copied {message}. Every table has the same count and digest in both."
-    Console().print(Sanitized(Text(message, overflow="fold")))
+    print_line(message)
 
 
-def _counts_table(done: StoreCopy) -> Table:
-    """Render the number of rows by tenant and table."""
-    table = Table()
-    for name in ("tenant", "table", "rows", "there before"):
-        table.add_column(name, overflow="fold")
-    for tenant, own in groupby(done.tables, key=lambda one: one.tenant):
-        for at, one in enumerate(own):
-            table.add_row(tenant if at == 0 else "", one.table, f"{one.rows:,}", f"{one.there:,}")
-    return table
+def _count_rows(done: StoreCopy) -> Iterator[tuple[str, ...]]:
+    """Yield the number of rows by tenant and table; a tenant is named once."""
+    for tenant, tables in groupby(done.tables, key=lambda table: table.tenant):
+        for number, table in enumerate(tables):
+            yield "" if number else tenant, table.table, f"{table.rows:,}", f"{table.there:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupOptions:
+    """What to restore, and whether it is confirmed or only previewed."""
+
+    file: Path
+    digest: str | None
+    is_confirmed: bool
+    is_dry_run: bool
+
+
+def run_backup(state: GlobalOptions, destination: Path, *, replace: bool, as_json: bool) -> None:
+    """Write a backup and print its size, memories and digest."""
+    with state.open() as brain, progress_bar("backing up", is_shown=not as_json) as move:
+        done = brain.backup(destination, replace=replace, on_progress=move)
+    if as_json:
+        print_value(done)
+    else:
+        Console().print(Sanitized(_render_backup(done)))
+
+
+def run_restore(state: GlobalOptions, options: BackupOptions, *, as_json: bool) -> None:
+    """Show what would be replaced, ask for confirmation, and replace it.
+
+    Raises:
+        InvalidInputError: `--json` without `--yes`: a program cannot confirm.
+
+    """
+    # The adapters take long to load; help and completion do without.
+    from commonbrain.runtime.bootstrap import preview_restore, restore  # noqa: PLC0415
+
+    if as_json and not (options.is_confirmed or options.is_dry_run):
+        raise InvalidInputError(
+            "--json cannot ask for confirmation.", hint="Add --yes, or --dry-run for a preview."
+        )
+    plan = preview_restore(options.file, state.store)
+    if options.is_dry_run and as_json:
+        print_value(plan)
+        return
+    if not as_json:
+        Console().print(Sanitized(_render_replacement(plan)))
+    if options.is_dry_run:
+        typer.echo("Nothing was changed. Run it again without --dry-run.")
+        return
+    if not options.is_confirmed:
+        typer.confirm("Replace the store with the backup?", abort=True)
+    with progress_bar("restoring", is_shown=not as_json) as move:
+        done = restore(options.file, state.store, digest=options.digest, on_progress=move)
+    if as_json:
+        print_value(done)
+    else:
+        previous = f" The previous store is in {done.kept}." if done.kept else ""
+        print_line(f"{done.store} holds {_memories(done.memories)}.{previous}")
+
+
+def _render_backup(done: Backup) -> RenderableType:
+    contents = (
+        f"{_memories(done.memories)}, {done.size_bytes:,} bytes, schema {done.schema_version}"
+    )
+    return Group(
+        Text(f"Wrote and verified {done.path}", overflow="fold"),
+        Text(contents),
+        Text(f"sha256 {done.digest}", style="dim"),
+    )
+
+
+def _render_replacement(plan: Replacement) -> RenderableType:
+    table = make_table(
+        *("", "memories", "newest", "file"),
+        rows=(
+            ("comes", *_holdings_row(plan.comes), Text(plan.file)),
+            ("goes", *_holdings_row(plan.goes), Text(plan.store)),
+        ),
+    )
+    trouble = [Text(plan.trouble, style="yellow")] if plan.trouble else []
+    return Group(table, *trouble)
+
+
+def _memories(count: int) -> str:
+    return pluralize(count, "memory", many="memories")
+
+
+def _holdings_row(held: Holdings | None) -> tuple[str, str]:
+    if held is None:
+        return "none that can be read", ""
+    return f"{held.memories:,}", show_instant(held.newest_at) if held.newest_at else ""
+
+
+def run_export(state: GlobalOptions, target: Path, *, as_json: bool) -> None:
+    """Export everything to a file and print a summary; progress goes to stderr."""
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("exporting", total=1.0)
+        exported = brain.export(
+            target, on_progress=lambda fraction: shown.update(task, completed=fraction)
+        )
+    if as_json:
+        print_value(exported)
+    else:
+        summary = f"{exported.memories:,} memories, {exported.records:,} records in all"
+        print_line(f"{exported.path}: {summary}")

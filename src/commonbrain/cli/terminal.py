@@ -1,13 +1,16 @@
 """What every command prints: replies, errors, progress, without control characters."""
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import typer
+from pydantic_core import to_json
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.highlighter import RegexHighlighter
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
@@ -77,6 +80,31 @@ class Sanitized:
         for segment in console.render(self.shown, options):
             plain = segment._replace(text=inert(segment.text))
             yield segment if segment.is_control else plain
+
+
+def print_line(text: str) -> None:
+    """Print one paragraph for people; a long word is folded."""
+    Console().print(Sanitized(Text(text, overflow="fold")))
+
+
+def print_table(*headings: str, rows: Iterable[Sequence[str | Text]]) -> None:
+    """Print a table for people, whose cells are folded."""
+    Console().print(Sanitized(make_table(*headings, rows=rows)))
+
+
+def make_table(*headings: str, rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Make a table whose cells are folded."""
+    table = Table()
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def print_value(value: object) -> None:
+    """Print a value of the library as JSON, for programs."""
+    typer.echo(to_json(value).decode())
 
 
 def print_error(error: CommonbrainError, console: Console) -> None:

@@ -19,7 +19,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
-from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.logins import LinkLogins
 
 _HOST = "127.0.0.1"
 _CALLS_AT_ONCE = 4
@@ -45,7 +45,7 @@ def run_ui(state: GlobalOptions, *, port: int, opens_browser: bool) -> None:
         stopped_by_signals(),
         ExitStack() as files,
     ):
-        sessions = LocalSessions(brain.caller, brain.services.clock)
+        sessions = LinkLogins(brain.caller, brain.services.clock)
         threads = ThreadLimiter(
             _CALLS_AT_ONCE,
             seconds_max=_REQUEST_S,

@@ -3,7 +3,7 @@
 import json
 import logging
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,15 +13,20 @@ from types import FrameType
 from typing import Final
 
 import typer
-from pydantic import TypeAdapter
 from rich.console import Console, Group, RenderableType
 from rich.progress import Progress, TaskID
-from rich.table import Table
 from rich.text import Text
 
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.terminal import Sanitized, progress, progress_bar
+from commonbrain.cli.terminal import (
+    Sanitized,
+    make_table,
+    print_line,
+    print_value,
+    progress,
+    progress_bar,
+)
 from commonbrain.client import Brain
 from commonbrain.consolidation.maintenance import MaintenancePreview
 from commonbrain.jobs.registry import JOBS, kind_of
@@ -201,15 +206,15 @@ def run_maintain(state: GlobalOptions, *, dry_run: bool, as_json: bool) -> None:
         with state.open() as brain:
             preview = brain.maintain.preview()
         if as_json:
-            typer.echo(TypeAdapter(MaintenancePreview).dump_json(preview).decode())
+            print_value(preview)
         else:
             Console().print(Sanitized(_preview(preview)))
         return
     done = _run_maintenance(state, is_shown=not as_json)
     if as_json:
-        typer.echo(TypeAdapter(JobView).dump_json(done).decode())
+        print_value(done)
     else:
-        Console().print(Sanitized(Text(describe_result(MAINTAIN, done.result or {}))))
+        print_line(describe_result(MAINTAIN, done.result or {}))
 
 
 def _run_maintenance(state: GlobalOptions, *, is_shown: bool) -> JobView:
@@ -241,17 +246,19 @@ def _run_maintenance(state: GlobalOptions, *, is_shown: bool) -> JobView:
 def _preview(preview: MaintenancePreview) -> RenderableType:
     if not preview.counts:
         return Text("Nothing is due.")
-    table = Table()
-    for name in ("becomes", "count", "such as", "because"):
-        table.add_column(name, overflow="fold")
-    for name, count in preview.counts.items():
-        shown = preview.examples.get(name, ())
-        first = shown[0] if shown else None
-        such = f"{first.id} {first.headline}" if first else ""
-        table.add_row(name, f"{count:,}", such, first.reason if first else "")
-        for one in shown[1:]:
-            table.add_row("", "", f"{one.id} {one.headline}", one.reason)
+    table = make_table(*("becomes", "count", "such as", "because"), rows=_preview_rows(preview))
     return Group(table, Text("Nothing was changed. Run it without --dry-run."))
+
+
+def _preview_rows(preview: MaintenancePreview) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each change, with its first example, and one for each further example."""
+    for name, count in preview.counts.items():
+        head = (name, f"{count:,}")
+        for example in preview.examples.get(name, ()):
+            yield *head, f"{example.id} {example.headline}", example.reason
+            head = ("", "")
+        if head[0]:
+            yield *head, "", ""
 
 
 _CHECK_INTERVAL_S: Final = 0.5

@@ -24,7 +24,6 @@ from commonbrain.api.project_folder import (
     capture_mode,
     find_folder_config,
 )
-from commonbrain.hooks.background import run_detached, start_server
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
@@ -37,20 +36,25 @@ from commonbrain.hooks.table import (
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
-from commonbrain.runtime.callers import PLAIN, describe_process, store_file, store_may_mention
-from commonbrain.runtime.local_socket import ask, socket_path
+from commonbrain.runtime.callers import (
+    PLAIN,
+    describe_process,
+    is_off,
+    may_share,
+    store_may_mention,
+    store_socket,
+)
+from commonbrain.runtime.local_socket import ask
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
-_NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
-"""Values that the settings read as false."""
 _SECONDS_MAX: Final = 60
 """The maximum in the settings."""
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
     """Return whether the user switched all hooks off."""
-    return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
+    return is_off("COMMONBRAIN_HOOKS", environment)
 
 
 def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
@@ -182,9 +186,15 @@ def is_idle(
         case HookAction.EDIT:
             is_needed = _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.CHECK:
-            is_needed = _commits(event)
+            # Only this hook needs the import.
+            from commonbrain.coordination.commits import runs_commit  # noqa: PLC0415
+
+            is_needed = runs_commit(event.command)
         case HookAction.CAPTURE:
-            is_needed = bool(_captured_texts(event, folder))
+            # A prompt is time-critical and does not need this import.
+            from commonbrain.text.capture import select_captured  # noqa: PLC0415
+
+            is_needed = bool(select_captured(event.reply, capture_mode(folder, os.environ)))
         case HookAction.SUMMARISE:
             is_captured = capture_mode(folder, os.environ) != "off"
             is_needed = is_captured and not is_trivial(event.summary)
@@ -200,21 +210,6 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
         return False
     code = read_edit(files, event.edited, folder=str(event.folder or ""))
     return store_may_mention(store, code.terms, environment=os.environ)
-
-
-def _commits(event: HookEvent) -> bool:
-    # Only this hook needs the import.
-    from commonbrain.coordination.commits import runs_commit  # noqa: PLC0415
-
-    return runs_commit(event.command)
-
-
-def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
-    """Return the texts to store of a message; most messages have none."""
-    # A prompt is time-critical and does not need this import.
-    from commonbrain.text.capture import select_captured  # noqa: PLC0415
-
-    return select_captured(event.reply, capture_mode(folder, os.environ))
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
@@ -260,13 +255,13 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         # continues in the background.
         run_detached(["hook", *call.words, "--detached"], raw)
         return
-    path = _store_socket(call)
+    path = store_socket(call.store, os.environ)
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         running.answer = _formatted(hook, reply.get("text"))
         return
-    may_start = path is not None and hook.action is not HookAction.END and _shares(os.environ)
+    may_start = path is not None and hook.action is not HookAction.END and may_share(os.environ)
     if may_start and reply is None:
         running.start = partial(start_server, call.store, session=event.session)
         if hook.action is HookAction.BOOT:
@@ -290,12 +285,6 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     run_action(request, call.store, show=show)
 
 
-def _shares(environment: Mapping[str, str]) -> bool:
-    """Return whether callers may use a process of the store that no client of theirs started."""
-    is_off = environment.get("COMMONBRAIN_MCP_SHARED", "").strip().lower() in _NO
-    return not (is_off or environment.get("COMMONBRAIN_SECRETS_DIR"))
-
-
 def _start(running: HookOutput) -> None:
     """Start the process for later hooks, once; without it they are slower, and nothing else."""
     start, running.start = running.start, None
@@ -306,12 +295,6 @@ def _start(running: HookOutput) -> None:
 
 def _formatted(hook: Hook, text: str | None) -> str:
     return json.dumps(hook.answer(text)) if text and hook.answer else ""
-
-
-def _store_socket(call: HookCall) -> Path | None:
-    """Return the socket of the store; None if it has none."""
-    file = store_file(call.store, os.environ)
-    return file and socket_path(file, os.environ)
 
 
 _LEAST_S: Final = 0.01
@@ -353,3 +336,47 @@ def _leave() -> NoReturn:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     os._exit(0)
+
+
+_DETACHED: Final = 0x208 if sys.platform == "win32" else 0
+"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP."""
+
+
+def run_detached(words: Sequence[str], payload: bytes) -> None:
+    """Run a command of this program in a background process, with an input.
+
+    The input goes to stdin, because other users can read a command line. The process holds no pipe
+    of the client, which waits until those of its hook are closed.
+    """
+    # Most hooks start nothing.
+    import subprocess  # noqa: PLC0415
+
+    process = subprocess.Popen(  # noqa: S603 our own program and arguments
+        # Without -P, a folder in the project with our name would run instead.
+        [sys.executable, "-P", "-m", "commonbrain", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Signals to the client's group and closing its console must not end the process.
+        start_new_session=True,
+        creationflags=_DETACHED,
+    )
+    if process.stdin is not None:
+        process.stdin.write(payload)
+        process.stdin.close()
+
+
+def start_server(store: Path | None, *, session: str) -> None:
+    """Start the process that serves a store as long as this session's client runs.
+
+    It ends at once if another process serves the store. Without a client that outlives this hook,
+    nothing is started.
+    """
+    # Only the first hook of a session needs it.
+    from commonbrain.coordination.processes import LocalProcesses  # noqa: PLC0415
+
+    client = LocalProcesses().client()
+    if client is not None:
+        options = ["--store", str(store)] if store else []
+        user = {"pid": client.pid, "session": session}
+        run_detached([*options, "mcp", "--background"], json.dumps(user).encode())

@@ -21,11 +21,11 @@ from commonbrain.integrations.entry import (
     ServerEntry,
     ServerTarget,
     brain_command,
+    install_tool,
     proxy_entry,
 )
 from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
-from commonbrain.integrations.uv_tool import install_tool
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 __all__ = [

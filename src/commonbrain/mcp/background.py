@@ -18,8 +18,13 @@ from threading import Condition, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from commonbrain.mcp.bridge import STREAM, store_socket
-from commonbrain.runtime.callers import CommandLine, parse_command_line, store_file
+from commonbrain.mcp.bridge import STREAM
+from commonbrain.runtime.callers import (
+    CommandLine,
+    parse_command_line,
+    store_file,
+    store_socket,
+)
 from commonbrain.runtime.local_socket import JsonObject, LocalServer
 from commonbrain.runtime.signals import stopped_by_signals
 
@@ -161,7 +166,7 @@ def serve_sessions(words: Sequence[str]) -> None:
     Returns if another process serves the store.
     """
     options = parse_command_line(words, os.environ)
-    path = options and store_socket(options)
+    path = options and store_socket(options.store, os.environ)
     if options is None or path is None:
         return
     first = json.loads(sys.stdin.buffer.read(_INPUT_BYTES_MAX))
@@ -213,7 +218,7 @@ class BackgroundServer:
 
     def _is_current(self) -> bool:
         """Return whether program and store are the ones that were loaded."""
-        if store_socket(self.options) != self.path:
+        if store_socket(self.options.store, os.environ) != self.path:
             return False
         return self._file is None or self._file == self._identify_file()
 

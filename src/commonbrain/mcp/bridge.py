@@ -23,8 +23,9 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.callers import (
     CommandLine,
     describe_process,
+    may_share,
     parse_command_line,
-    store_file,
+    store_socket,
 )
 from commonbrain.runtime.local_socket import (
     JsonObject,
@@ -32,7 +33,6 @@ from commonbrain.runtime.local_socket import (
     StreamRefusedError,
     is_responsive,
     open_stream,
-    socket_path,
 )
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ _PROBE_S: Final = 1.0
 _PROBE_S_MAX: Final = 60.0
 _ALIVE_S: Final = 3.0
 """A server that does not greet in this time has been stopped."""
-FALSE_WORDS: Final = frozenset({"off", "0", "false", "no", "n", "f"})
-"""Values that the settings read as false."""
 PROFILES: Final = frozenset({"", "lite", "core", "operator"})
 """Valid profiles; an invalid one is reported by the settings."""
 
@@ -72,12 +70,6 @@ def serve_command(words: Sequence[str]) -> None:
             serve_shared(options)
 
 
-def store_socket(options: CommandLine) -> Path | None:
-    """Return the socket of the store; None if it has none."""
-    file = store_file(options.store, os.environ)
-    return file and socket_path(file, os.environ)
-
-
 def serve_shared(options: CommandLine) -> None:
     """Serve a client on stdin and stdout until it ends, and exit; return if it cannot be shared.
 
@@ -85,12 +77,9 @@ def serve_shared(options: CommandLine) -> None:
         CommonbrainError: a setting is invalid; nothing was read.
 
     """
-    environment = os.environ
-    is_off = environment.get("COMMONBRAIN_MCP_SHARED", "").strip().lower() in FALSE_WORDS
-    has_files = bool(environment.get("COMMONBRAIN_SECRETS_DIR"))
-    is_valid = environment.get("COMMONBRAIN_MCP_PROFILE", "") in PROFILES
-    path = store_socket(options)
-    if path is None or is_off or has_files or not is_valid:
+    is_valid = os.environ.get("COMMONBRAIN_MCP_PROFILE", "") in PROFILES
+    path = store_socket(options.store, os.environ)
+    if path is None or not is_valid or not may_share(os.environ):
         return
     Bridge(path=path, options=options).run()
 
@@ -143,7 +132,7 @@ class Bridge:
 
     def _join_again(self) -> socket.socket:
         """Connect to the next server of the store, or become it."""
-        if store_socket(self.options) != self.path:
+        if store_socket(self.options.store, os.environ) != self.path:
             # What is loaded and what would be loaded are not of one version.
             print("Commonbrain was upgraded; restart this client.", file=sys.stderr)  # noqa: T201
             os._exit(1)

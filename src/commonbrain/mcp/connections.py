@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Self
 from commonbrain.api.dispatch import CallContext, record_failed_open
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
 from commonbrain.runtime.local_socket import LocalServer
 
 if TYPE_CHECKING:
     from commonbrain.jobs.worker import EmbeddedWorker
+
+import asyncio
+import socket
+from typing import Any, Final
+
+from commonbrain.mcp.replay import LINE_BYTES_MAX
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,6 +139,18 @@ class StdioCaller:
     """The agent that the user named; None: the client's own name."""
     connection: Connection
     client: ClientName = ANONYMOUS
+    warm: Callable[[], None] = lambda: None
+    """Called at the client's first request."""
+
+    def role(self) -> Role:
+        """Return the user's role, and start to open the brain."""
+        self.warm()
+        return Role.ADMIN
+
+    @property
+    def takes_session(self) -> bool:
+        """Whether a call names its session: never, for the connection has one."""
+        return False
 
     def brain(self, *, session: str | None = None, starts: bool = False) -> Brain:
         """Return the brain as the agent: the one that the user named, or the client."""
@@ -150,6 +168,11 @@ class StdioCaller:
         """Store the event of a call on disk until a session boots."""
         record_failed_open(call, error, agent=self.agent or self.client.name)
 
+    def record_unstarted(
+        self, call: CallContext, error: CommonbrainError, *, waited_s: float
+    ) -> None:
+        """Do nothing: over stdio each call waits until a thread is free."""
+
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Return the error unchanged: the client runs on the user's own machine."""
         return error
@@ -161,3 +184,57 @@ def find_client(brain: Brain) -> ClientInfo:
     from commonbrain.coordination.session_registry import detect_client  # noqa: PLC0415
 
     return detect_client(brain.services, serves=True)
+
+
+_HEADER_BYTES: Final = 32
+"""More than a number and its mark."""
+
+
+@dataclass(slots=True)
+class LineStream:
+    """Reads and writes lines; some may be put back, and a read may be given up."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    _returned: list[bytes] = field(default_factory=list[bytes])
+    _pending: asyncio.Task[bytes] | None = None
+
+    @classmethod
+    async def open(cls, connection: socket.socket) -> Self:
+        """Read and write a connection in the current loop."""
+        limit = LINE_BYTES_MAX + _HEADER_BYTES
+        return cls(*await asyncio.open_unix_connection(sock=connection, limit=limit))
+
+    async def read(self) -> bytes:
+        """Return the next line; empty at the end."""
+        if self._returned:
+            return self._returned.pop(0)
+        pending, self._pending = self._pending, None
+        # A connection that breaks ends like one that is closed.
+        with suppress(OSError):
+            return await (pending or self.reader.readline())
+        return b""
+
+    async def read_until(self, over: asyncio.Future[Any]) -> bytes | None:
+        """Return the next line; None if a future is done first."""
+        if over.done():
+            return None
+        if self._pending is None:
+            self._pending = asyncio.ensure_future(self.reader.readline())
+        await asyncio.wait({self._pending, over}, return_when=asyncio.FIRST_COMPLETED)
+        return await self.read() if self._pending.done() else None
+
+    def put_back(self, lines: list[bytes]) -> None:
+        """Let the next reads return lines that were read."""
+        self._returned[:0] = lines
+
+    def send(self, line: bytes) -> None:
+        """Write a line with its end soon, unless the peer left."""
+        if not self.writer.is_closing():
+            self.writer.write(line)
+
+    async def write(self, line: bytes) -> None:
+        """Write a line with its end; waits for a peer that reads slowly, not for one that left."""
+        self.send(line)
+        with suppress(OSError):
+            await self.writer.drain()

@@ -15,8 +15,7 @@ from anyio.abc import TaskGroup
 from pydantic_core import from_json, to_json
 
 from commonbrain.api.operations import OPERATIONS, OperationRow, Profile
-from commonbrain.mcp.connections import ClientName
-from commonbrain.mcp.line_stream import LineStream
+from commonbrain.mcp.connections import ClientName, LineStream
 from commonbrain.mcp.tool_calls import REQUESTS_MAX, ToolReply
 
 _VERSIONS: Final = frozenset({"2025-06-18", "2025-11-25"})
@@ -173,12 +172,9 @@ async def answer_early(
             running[call.id] = call
             tasks.start_soon(run, call)
         elif (id_ := parse_cancellation(line)) is None or running.pop(id_, None) is None:
-            is_expected = for_sdk == [first] and _ends_handshake(line)
+            ends_handshake = _parse(line)[1].get("method") == "notifications/initialized"
+            is_expected = for_sdk == [first] and ends_handshake
             for_sdk.append(line)
             if not is_expected:
                 break
     stream.put_back(for_sdk)
-
-
-def _ends_handshake(line: bytes) -> bool:
-    return _parse(line)[1].get("method") == "notifications/initialized"

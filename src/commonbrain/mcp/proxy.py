@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO
 from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
+from commonbrain.mcp.replay import child_object, parse_object
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 
 REQUESTS_MAX: Final = 8
@@ -64,7 +65,7 @@ class StdioProxy:
 
     def forward(self, line: str) -> None:
         """Forward one message and write the answer, or an error if there is none."""
-        message = _parse_object(line)
+        message = parse_object(line)
         if not message:
             wrong = _error(_MALFORMED, "This is not a JSON-RPC message.")
             self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
@@ -81,8 +82,8 @@ class StdioProxy:
             self._write({**answer, "jsonrpc": "2.0", "id": message["id"]})
 
     def _remember_handshake(self, request: JsonObject, answer: JsonObject) -> None:
-        self.protocol = _child_object(answer, "result").get("protocolVersion")
-        client_info = _child_object(_child_object(request, "params"), "clientInfo")
+        self.protocol = child_object(answer, "result").get("protocolVersion")
+        client_info = child_object(child_object(request, "params"), "clientInfo")
         name = f"{client_info.get('name')}/{client_info.get('version')}"
         if client_info and name.isascii() and name.isprintable():
             self.client = name[:_CLIENT_CHARS_MAX]
@@ -116,9 +117,9 @@ class StdioProxy:
             connection.close()
 
     def _headers(self, message: JsonObject) -> dict[str, str]:
-        parameters = _child_object(message, "params")
+        parameters = child_object(message, "params")
         method = str(message.get("method", ""))
-        modern = _child_object(parameters, "_meta").get(_PROTOCOL)
+        modern = child_object(parameters, "_meta").get(_PROTOCOL)
         param_name = parameters.get(_HEADER_FIELDS.get(method, ""))
         headers: dict[str, object] = {
             "Authorization": f"Bearer {self.key}" if self.key else None,
@@ -230,7 +231,7 @@ def _parse_response(response: HTTPResponse) -> JsonObject:
     body = response.read()
     if not body:
         return {}
-    reply = _parse_object(body)
+    reply = parse_object(body)
     if not reply:
         raise UnavailableError(
             f"The server there is not Commonbrain (HTTP {response.status}).",
@@ -244,21 +245,6 @@ def _parse_response(response: HTTPResponse) -> JsonObject:
         code=str(reply.get("code", "server_down")),
         hint=str(reply.get("hint", "")),
     )
-
-
-def _parse_object(text: str | bytes) -> JsonObject:
-    """Parse a JSON object; an empty one if the text is something else."""
-    try:
-        read: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("JsonObject", read) if isinstance(read, dict) else {}
-
-
-def _child_object(message: JsonObject, name: str) -> JsonObject:
-    """Return a nested object; an empty one if there is none."""
-    part: object = message.get(name)
-    return cast("JsonObject", part) if isinstance(part, dict) else {}
 
 
 def _encode_header(value: str) -> str:

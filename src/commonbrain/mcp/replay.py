@@ -60,14 +60,14 @@ class ReplayBuffer:
 
     def take(self, line: bytes) -> bytes:
         """Note a message from the client, and return it as it is sent to a server."""
-        message = _parse(line)
+        message = parse_object(line)
         method = message.get("method")
         self._number += 1
         one = _Request(self._number, line)
         if method == "notifications/initialized":
             self._initialized = line
         elif method == "notifications/cancelled":
-            self.unanswered.pop(_key(_part(message, "params").get("requestId")), None)
+            self.unanswered.pop(_key(child_object(message, "params").get("requestId")), None)
         elif isinstance(method, str) and "id" in message:
             if method == "initialize":
                 self._initialize = line
@@ -88,7 +88,7 @@ class ReplayBuffer:
                 del self.unanswered[id_]
                 errors += _error(id_, _FAILED, text=_GIVEN_UP)
         if self._initialize is not None:
-            id_ = _key(_parse(self._initialize)["id"])
+            id_ = _key(parse_object(self._initialize)["id"])
             # A later request may have the same id.
             waiting = self.unanswered.get(id_)
             if waiting is None or waiting.line is not self._initialize:
@@ -99,7 +99,7 @@ class ReplayBuffer:
 
     def deliver(self, line: bytes) -> bytes:
         """Record a line from the server, and return the bytes to forward to the client."""
-        message = _parse(line)
+        message = parse_object(line)
         if "jsonrpc" not in message:
             self.session = message.get(SESSION, self.session)
             self.is_over = ENDED in message
@@ -120,16 +120,17 @@ def _frame(one: _Request) -> bytes:
     return b"%d%s %s\n" % (one.number, mark, one.line)
 
 
-def _parse(line: bytes) -> Mapping[str, Any]:
+def parse_object(text: str | bytes) -> Mapping[str, Any]:
+    """Parse a JSON object; an empty one if the text is something else."""
     try:
-        read: object = json.loads(line)
+        read: object = json.loads(text)
     except (ValueError, RecursionError):
-        # The server reports it.
         return {}
     return cast("Mapping[str, Any]", read) if isinstance(read, dict) else {}
 
 
-def _part(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def child_object(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a nested object; an empty one if there is none."""
     part: object = message.get(name)
     return cast("Mapping[str, Any]", part) if isinstance(part, dict) else {}
 

@@ -3,17 +3,20 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, Final, Protocol, TypeVar
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -22,6 +25,9 @@ from mcp.types import (
     GetPromptRequestParams,
     GetPromptResult,
     Implementation,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -32,6 +38,7 @@ from mcp.types import (
     TextContent,
     Tool,
     ToolAnnotations,
+    jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 
@@ -41,10 +48,10 @@ from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.mcp.connections import (
-    ANONYMOUS,
     ClientName,
     Connection,
     LazyBrain,
+    LineStream,
     StdioCaller,
     find_client,
 )
@@ -54,8 +61,10 @@ from commonbrain.mcp.tool_calls import (
     CALLS_AT_ONCE_MAX,
     INTERNAL_ERROR_HINT,
     INTERNAL_ERROR_TEXT,
+    REQUESTS_MAX,
     SESSION_ARGUMENT,
     Delivery,
+    ToolCaller,
     ToolReply,
     failure,
     run_tool,
@@ -91,92 +100,23 @@ Message = ServerRequestContext[Any]
 """One message of a client, with its transport context."""
 
 
-class ClientResolver(Protocol):
-    """Resolves the caller of a message."""
+class MessageCaller(ToolCaller, Protocol):
+    """The caller of one message."""
 
-    def role(self, context: Message, /) -> Role:
+    def role(self) -> Role:
         """Return the role that decides which tools are listed; never waits."""
         ...
 
-    def takes_session(self, context: Message, /) -> bool:
-        """Return whether a call names its session by an argument, for lack of other means."""
-        ...
-
-    def brain_for(
-        self, context: Message, /, *, session: str | None = None, starts: bool = False
-    ) -> Brain:
-        """Return the caller's brain; called in the thread that runs the operation.
-
-        `session` is the one that the call names; with `starts` it starts one if none is named.
-        """
-        ...
-
-    def record_missed_call(
-        self, context: Message, /, *, call: CallContext, error: CommonbrainError
-    ) -> None:
-        """Record a call for which the brain could not be opened."""
+    @property
+    def takes_session(self) -> bool:
+        """Whether a call names its session by an argument, for lack of other means."""
         ...
 
     def record_unstarted(
-        self, context: Message, /, *, call: CallContext, error: CommonbrainError, waited_s: float
+        self, call: CallContext, error: CommonbrainError, /, *, waited_s: float
     ) -> None:
         """Record a call that waited for a thread and got none."""
         ...
-
-    def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
-        """Return an error without details that the caller may not see."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StdioClient:
-    """The single client of stdio, which acts for the user who started it."""
-
-    brain: Callable[[], Brain]
-    agent: str | None
-    """The agent that the user named; None: the client's own name."""
-    connection: Connection
-    warm: Callable[[], None]
-    """Called at the client's first request."""
-
-    def role(self, _context: Message) -> Role:
-        """Return the user's role, and start to open the brain."""
-        self.warm()
-        return Role.ADMIN
-
-    def takes_session(self, _context: Message) -> bool:
-        """Return False: the connection is the session."""
-        return False
-
-    def brain_for(
-        self, context: Message, *, session: str | None = None, starts: bool = False
-    ) -> Brain:
-        """Return the brain as the agent: the one that the user named, or the client."""
-        return self._caller(context).brain(session=session, starts=starts)
-
-    def record_missed_call(
-        self, context: Message, *, call: CallContext, error: CommonbrainError
-    ) -> None:
-        """Store the event of a call on disk until a session boots."""
-        self._caller(context).record_missed_call(call, error)
-
-    def record_unstarted(
-        self, context: Message, *, call: CallContext, error: CommonbrainError, waited_s: float
-    ) -> None:
-        """Do nothing: over stdio each call waits until a thread is free."""
-
-    def redact_error(self, error: CommonbrainError) -> CommonbrainError:
-        """Return the error unchanged: the client runs on the user's own machine."""
-        return error
-
-    def _caller(self, context: Message) -> StdioCaller:
-        client = client_of(context)
-        return StdioCaller(
-            open=self.brain,
-            agent=self.agent,
-            connection=self.connection,
-            client=ClientName.of(client.name, client.version) if client else ANONYMOUS,
-        )
 
 
 def client_of(context: Message) -> Implementation | None:
@@ -189,7 +129,7 @@ def client_of(context: Message) -> Implementation | None:
 class _Handlers:
     """Answers clients' messages with the operations."""
 
-    clients: ClientResolver
+    caller_of: Callable[[Message], MessageCaller]
     threads: ThreadLimiter
     profile: Profile
 
@@ -202,13 +142,13 @@ class _Handlers:
         self, context: Message, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """List the tools that the client's role may use; too few to need pages."""
-        takes_session = self.clients.takes_session(context)
+        caller = self.caller_of(context)
         tools = [
-            (operation.role, _tool(operation.name, takes_session=takes_session))
+            (operation.role, _tool(operation.name, takes_session=caller.takes_session))
             for operation in self.tools.values()
         ]
         # The role last: finding it starts to open the brain, which would delay this reply.
-        role = self.clients.role(context)
+        role = caller.role()
         return ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
@@ -216,23 +156,24 @@ class _Handlers:
         operation = self.tools.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
+        caller = self.caller_of(context)
         call = partial(
             run_tool,
             operation,
             params.arguments or {},
-            caller=_MessageCaller(self.clients, context),
+            caller=caller,
             delivery=context.request if isinstance(context.request, Delivery) else None,
-            takes_session=self.clients.takes_session(context),
+            takes_session=caller.takes_session,
         )
 
         def record_refusal(error: CommonbrainError, waited_s: float) -> None:
             unstarted = CallContext(operation=operation, transport=Transport.MCP)
-            self.clients.record_unstarted(context, call=unstarted, error=error, waited_s=waited_s)
+            caller.record_unstarted(unstarted, error, waited_s=waited_s)
 
         try:
             return _to_result(await self.threads.run(call, on_refusal=record_refusal))
         except (UnavailableError, LimitExceededError) as error:
-            return _to_result(failure(self.clients.redact_error(error)))
+            return _to_result(failure(caller.redact_error(error)))
 
     async def list_prompts(
         self, _context: Message, _params: PaginatedRequestParams | None
@@ -280,15 +221,16 @@ class _Handlers:
         starts: bool = False,
     ) -> _T:
         """Run a function in a thread; every error becomes a protocol error."""
+        caller = self.caller_of(context)
 
         def run() -> _T:
             try:
-                return make(self.clients.brain_for(context, starts=starts))
+                return make(caller.brain(starts=starts))
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                redacted = self.clients.redact_error(error)
+                redacted = caller.redact_error(error)
                 raise MCPError(INVALID_PARAMS, f"{redacted.code}: {redacted}", about) from None
             except Exception as error:
                 _LOG.exception("a prompt or resource failed")
@@ -300,26 +242,6 @@ class _Handlers:
             return await self.threads.run(run)
         except (UnavailableError, LimitExceededError) as error:
             raise MCPError(INTERNAL_ERROR, f"{error.code}: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _MessageCaller:
-    """The caller of a message."""
-
-    clients: ClientResolver
-    message: Message
-
-    def brain(self, *, session: str | None = None, starts: bool = False) -> Brain:
-        """Return the caller's brain."""
-        return self.clients.brain_for(self.message, session=session, starts=starts)
-
-    def record_missed_call(self, call: CallContext, error: CommonbrainError) -> None:
-        """Record a call for which the brain could not be opened."""
-        self.clients.record_missed_call(self.message, call=call, error=error)
-
-    def redact_error(self, error: CommonbrainError) -> CommonbrainError:
-        """Return an error without details that the caller may not see."""
-        return self.clients.redact_error(error)
 
 
 def build_server(
@@ -334,16 +256,32 @@ def build_server(
 
     The first call requests the brain; every call takes its session from `connection`.
     """
-    connection = connection or Connection()
-    client = StdioClient(brain=brain, agent=agent, connection=connection, warm=warm)
-    return server_of(client, threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile)
+    caller = StdioCaller(open=brain, agent=agent, connection=connection or Connection(), warm=warm)
+    return server_of(
+        _named_in_message(caller), threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile
+    )
+
+
+def _named_in_message(caller: StdioCaller) -> Callable[[Message], StdioCaller]:
+    """Return what gives the client of a connection the name that it has in a message."""
+
+    def caller_of(context: Message) -> StdioCaller:
+        client = client_of(context)
+        return (
+            replace(caller, client=ClientName.of(client.name, client.version)) if client else caller
+        )
+
+    return caller_of
 
 
 def server_of(
-    clients: ClientResolver, *, threads: ThreadLimiter, profile: Profile = Profile.CORE
+    caller_of: Callable[[Message], MessageCaller],
+    *,
+    threads: ThreadLimiter,
+    profile: Profile = Profile.CORE,
 ) -> Server[Any]:
-    """Make a server for the clients that `clients` resolves, with a profile's tools."""
-    handlers = _Handlers(clients=clients, threads=threads, profile=profile)
+    """Make a server with a profile's tools; `caller_of` returns the caller of a message."""
+    handlers = _Handlers(caller_of=caller_of, threads=threads, profile=profile)
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -443,3 +381,103 @@ def _to_result(reply: ToolReply) -> CallToolResult:
         structured_content=reply.structured,
         is_error=reply.is_error,
     )
+
+
+_FINISH_S: Final = 0.8
+"""How long calls in progress may take when their client or this process ends, in which it waits
+for a second."""
+
+
+async def serve_lines(
+    stream: LineStream,
+    *,
+    caller: StdioCaller,
+    threads: ThreadLimiter,
+    profile: Profile,
+    label: Callable[[bytes], Delivery | None],
+) -> None:
+    """Serve a client until its connection ends.
+
+    Args:
+        stream: messages with their numbers, and the answers to them.
+        caller: the client, as which calls act.
+        threads: run the calls.
+        profile: the tools.
+        label: returns how a message arrived, by its number.
+
+    """
+    server = server_of(_named_in_message(caller), threads=threads, profile=profile)
+    async with _messages(stream, label=label) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _messages(
+    stream: LineStream,
+    *,
+    label: Callable[[bytes], Delivery | None],
+) -> AsyncGenerator[
+    tuple[
+        MemoryObjectReceiveStream[SessionMessage | Exception],
+        MemoryObjectSendStream[SessionMessage],
+    ]
+]:
+    """Convert between lines and messages; a client that does not read holds up itself alone."""
+    to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    free = anyio.Semaphore(REQUESTS_MAX)
+
+    async def settle() -> None:
+        free.release()
+
+    async def read() -> None:
+        # The server may end first.
+        with suppress(anyio.BrokenResourceError):
+            async with to_server:
+                while line := await stream.read():
+                    one = _decode(line, label=label, settle=settle)
+                    if isinstance(one, SessionMessage) and isinstance(one.message, JSONRPCRequest):
+                        await free.acquire()
+                    await to_server.send(one)
+                # Calls in progress are cancelled without an answer when the stream closes.
+                with anyio.move_on_after(_FINISH_S):
+                    for _ in range(REQUESTS_MAX):
+                        await free.acquire()
+
+    async def write() -> None:
+        async with from_server:
+            async for one in from_server:
+                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                    free.release()
+                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await stream.write(text.encode() + b"\n")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        yield incoming, outgoing
+
+
+def _decode(
+    line: bytes,
+    *,
+    label: Callable[[bytes], Delivery | None],
+    settle: Callable[[], Awaitable[None]],
+) -> SessionMessage | Exception:
+    """Decode a message of a client.
+
+    Args:
+        line: the number of the message, and the message.
+        label: returns how it arrived, by its number.
+        settle: called when a request ends without an answer.
+
+    """
+    number, _, text = line.partition(b" ")
+    try:
+        message = jsonrpc_message_adapter.validate_json(
+            text.decode(errors="replace"), by_name=False
+        )
+    except ValueError as error:
+        return error
+    about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)
+    return SessionMessage(message, about)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
-from threading import Condition, Lock, Thread
+from threading import Condition, Thread
 from typing import Final, TypeAlias
 
 import anyio
@@ -21,9 +21,15 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import LocalModel
-from commonbrain.mcp.connections import ClientName, Connection, LazyBrain, StdioCaller, find_client
+from commonbrain.mcp.connections import (
+    ClientName,
+    Connection,
+    LazyBrain,
+    LineStream,
+    StdioCaller,
+    find_client,
+)
 from commonbrain.mcp.early_calls import EarlyCall, answer_early
-from commonbrain.mcp.line_stream import LineStream
 from commonbrain.mcp.replay import ENDED, RESENT, SESSION
 from commonbrain.mcp.tool_calls import (
     CALLS_AT_ONCE_MAX,
@@ -94,7 +100,7 @@ class SharedServer:
             if takes_over:
                 self._answer_waiting()
             # It takes a second.
-            import_module("commonbrain.mcp.line_transport")
+            import_module("commonbrain.mcp.server")
             self._sdk.set_result(None)
         except BaseException as error:
             self._sdk.set_exception(error)
@@ -191,9 +197,11 @@ class SharedServer:
         if is_own:
             self._own = connection
         caller = StdioCaller(
-            open=_once(partial(self._brain_for, request)),
+            # An error is raised again by the next call's attempt.
+            open=cache(partial(self._brain_for, request)),
             agent=request["agent"],
             connection=connection,
+            warm=self._lazy.warm,
         )
         profile = Profile(request["profile"] or Settings.model_fields["mcp_profile"].default)
         # If this process ends, its own client ends too, so its calls are not repeated.
@@ -215,14 +223,16 @@ class SharedServer:
         try:
             async with anyio.create_task_group() as tasks:
                 await answer_early(stream, answer, profile=profile, over=sdk, tasks=tasks)
-                self._request_sdk()
+                with self._has_changed:
+                    # It is imported now, without waiting for the calls in progress.
+                    self._needs_sdk = True
+                    self._has_changed.notify_all()
                 await sdk
-                from commonbrain.mcp.line_transport import serve_lines  # noqa: PLC0415 see `_load`
+                from commonbrain.mcp.server import serve_lines  # noqa: PLC0415 see `_load`
 
                 await serve_lines(
                     stream,
                     caller=caller,
-                    warm=self._lazy.warm,
                     threads=threads,
                     profile=profile,
                     label=label,
@@ -247,12 +257,6 @@ class SharedServer:
                 self._early_calls -= 1
                 self._has_changed.notify_all()
 
-    def _request_sdk(self) -> None:
-        """Import the SDK without waiting for the calls in progress."""
-        with self._has_changed:
-            self._needs_sdk = True
-            self._has_changed.notify_all()
-
     def _brain_for(self, request: JsonObject) -> Brain:
         """Return the brain as the client of a request: its names, folder and process."""
         brain = self._lazy.get()
@@ -265,19 +269,6 @@ class SharedServer:
 def _last_session(request: JsonObject, brain: Brain) -> str | None:
     """Return the session that the client had with the server before, else the one it reports."""
     return request["last"] or brain.services.processes.session(brain.caller.agent)
-
-
-def _once(make: Callable[[], Brain]) -> Callable[[], Brain]:
-    """Make a brain at the first call; an error is raised again by the next call's attempt."""
-    lock, made = Lock(), list[Brain]()
-
-    def get() -> Brain:
-        with lock:
-            if not made:
-                made.append(make())
-            return made[0]
-
-    return get
 
 
 def _encode(control: dict[str, object]) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 from commonbrain.hosts import is_url
 from commonbrain.model.sessions import PASSED_VARIABLES
 from commonbrain.model.values import dataclass
-from commonbrain.runtime.local_socket import JsonObject
+from commonbrain.runtime.local_socket import JsonObject, socket_path
 
 PLAIN: Final = partial(HelpFormatter, width=80)
 """To measure the terminal, argparse would import a tenth of what a hook does."""
@@ -69,6 +69,28 @@ def describe_process() -> JsonObject:
         folder = None
     variables = {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)}
     return {"pid": os.getpid(), "cwd": folder, "variables": variables}
+
+
+FALSE_WORDS: Final = frozenset({"off", "0", "false", "no", "n", "f"})
+"""Values that the settings read as false."""
+
+
+def is_off(variable: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a variable switches something off, before the settings are loaded."""
+    return environment.get(variable, "").strip().lower() in FALSE_WORDS
+
+
+def may_share(environment: Mapping[str, str]) -> bool:
+    """Return whether callers may use a process of the store that no client of theirs started."""
+    # The files may name the agent and the session.
+    has_files = bool(environment.get("COMMONBRAIN_SECRETS_DIR"))
+    return not (has_files or is_off("COMMONBRAIN_MCP_SHARED", environment))
+
+
+def store_socket(store: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the socket of a store; None if it has none."""
+    file = store_file(store, environment)
+    return file and socket_path(file, environment)
 
 
 def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path | None:

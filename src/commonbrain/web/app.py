@@ -42,7 +42,6 @@ from commonbrain.web import transfers
 from commonbrain.web.actions import (
     CSRF_FIELD,
     Confirmation,
-    NewSecret,
     Notice,
     local_path,
     read_notice,
@@ -50,17 +49,20 @@ from commonbrain.web.actions import (
     sign_notice,
 )
 from commonbrain.web.backups import Backups
-from commonbrain.web.page_sessions import PageSession, PageSessions
+from commonbrain.web.logins import PageLogin, PageLogins
 from commonbrain.web.page_settings import PageSettings
 from commonbrain.web.rendering import STATIC_FOLDERS
 from commonbrain.web.request_guard import HEADERS, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
-from commonbrain.web.screens.parts import page_environment
+from commonbrain.web.screens.screen import NewSecret, page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
 from commonbrain.web.visit import Visit
 
 Form = ImmutableMultiDict[str, str]
 """The fields of a form; some have several values."""
+NO_FORM: Final = Form()
+Work = Callable[[Visit, Request], Response]
+"""Answers a person's request."""
 _LOG: Final = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 256 * 1024
 """The largest form: a text of 16 KiB, percent-encoded, and a hundred ids."""
@@ -73,40 +75,58 @@ _STATIC_AGE: Final = "public, max-age=31536000, immutable"
 
 def make_page(
     brain: Brain,
-    sessions: PageSessions,
+    logins: PageLogins,
     *,
     threads: ThreadLimiter,
     settings: PageSettings | None = None,
     backups: Backups | None = None,
-    login: Login | None = None,
+    login_screen: LoginScreen | None = None,
 ) -> Starlette:
     """Make the page of an open brain, which stays open when the page ends.
 
     Args:
-        brain: the open store; each visitor acts as the caller of their session.
-        sessions: opens and finds the sessions of browsers.
+        brain: the open store; each visitor acts as the caller of their login.
+        logins: opens and finds the logins of browsers.
         threads: runs the operations.
         settings: how the page is served; on loopback by default.
         backups: makes backups of the store, if this page does.
-        login: lets browsers start a session; by default, the link that `brain ui` opens does.
+        login_screen: lets browsers log in; by default the link that `brain ui` opens does.
 
     """
-    settings, login = settings or PageSettings(), login or LinkLogin()
+    settings, login_screen = settings or PageSettings(), login_screen or LinkLoginScreen()
     page = BrowserPages(
         brain=brain,
-        sessions=sessions,
+        logins=logins,
         threads=threads,
         settings=settings,
         uploads=FormUploads(settings.take_upload),
         backups=backups,
-        login=login,
-        environment=page_environment(*([login.templates] if login.templates else [])),
+        login_screen=login_screen,
+        environment=page_environment(*([login_screen.templates] if login_screen.templates else [])),
     )
+    posted = {
+        "/do/{operation}": page.act,
+        "/transfer/export": page.change_transfer(transfers.start_export),
+        "/transfer/previewed": page.change_transfer(transfers.import_previewed),
+        "/transfer/backup": page.change_transfer(transfers.change_backup),
+        "/transfer/backup/file": page.fetch_backup,
+    }
     routes = [
-        *(Route(one.path, partial(page.show, one), name=one.name) for one in all_screens()),
-        Route("/do/{operation}", page.act, methods=["POST"]),
-        *page.transfer_routes(),
-        *login.routes(page),
+        *(
+            Route(
+                screen.path,
+                partial(page.answer, partial(page.show, screen=screen)),
+                name=screen.name,
+            )
+            for screen in all_screens()
+        ),
+        *(
+            Route(path, partial(page.answer, work), methods=["POST"])
+            for path, work in posted.items()
+        ),
+        Route(IMPORT_PATH, page.receive, methods=["POST"]),
+        Route("/transfer/archive/{id}", partial(page.answer, page.fetch_archive)),
+        *login_screen.routes(page),
         Route("/logout", page.log_out, methods=["POST"]),
         *(
             Mount(f"/static/{name}", _CachedFiles(directory=folder))
@@ -142,23 +162,31 @@ class BrowserPages:
 
     _: KW_ONLY
     brain: Brain
-    sessions: PageSessions
+    logins: PageLogins
     threads: ThreadLimiter
     settings: PageSettings
     uploads: FormUploads
     backups: Backups | None = None
-    login: Login
+    login_screen: LoginScreen
     environment: Environment
 
-    async def show(self, screen: Screen, request: Request) -> Response:
-        """Show a screen, as HTML or as JSON."""
-        session = await self.session_of(request)
-        if session is None:
+    async def answer(self, work: Work, request: Request) -> Response:
+        """Answer a person's request in a thread, which acts as the caller of their login."""
+        login = await self.login_of(request)
+        if login is None:
             return await self._ask_to_log_in(request)
-        return await self.threads.run(partial(self._show, screen, request, session=session))
+        form = NO_FORM
+        if request.method == "POST":
+            form = await self.read_form(request)
+            _check_token(form.get(CSRF_FIELD, ""), login)
 
-    def _show(self, screen: Screen, request: Request, *, session: PageSession) -> Response:
-        visit = self._visit(session, request.query_params, path=request.path_params)
+        def run() -> Response:
+            return work(self._visit(login, request, form=form), request)
+
+        return await self.threads.run(run)
+
+    def show(self, visit: Visit, request: Request, *, screen: Screen) -> Response:
+        """Show a screen, as HTML or as JSON."""
         if not visit.can(screen.role):
             raise RejectedError(
                 f"{screen.title} is for the role {screen.role}.",
@@ -170,65 +198,44 @@ class BrowserPages:
             return JSONResponse(_adapter(type(view)).dump_python(view, mode="json"))
         if csv := getattr(view, "csv", None) if visit.text("format") == "csv" else None:
             return csv()
-        notice = read_notice(request.cookies.get(_NOTICE, "."), key=session.token)
+        notice = read_notice(request.cookies.get(_NOTICE, "."), key=request.state.login.token)
         values = {"view": view, "notice": notice, "screen": screen}
-        response = self.render(request, screen.template, values=values, session=session)
+        response = self.render(request, screen.template, values=values)
         if notice is not None:
             response.delete_cookie(_NOTICE, httponly=True, samesite="strict")
         return response
 
-    async def act(self, request: Request) -> Response:
+    def act(self, visit: Visit, request: Request) -> Response:
         """Run the operation of a form, then return to the page that it came from."""
-        session = await self.session_of(request)
-        if session is None:
-            return await self._ask_to_log_in(request)
-        form = _checked(await self.read_form(request), session)
-        name = request.path_params["operation"]
-        visit = self._visit(session, ImmutableMultiDict())
-        done = await self.threads.run(partial(run_action, visit, name, form=form))
+        form = visit.form
+        done = run_action(visit, request.path_params["operation"], form=form)
         match done:
             case Confirmation():
-                return self.render(request, "confirm.html", values={"view": done}, session=session)
+                return self.render(request, "confirm.html", values={"view": done})
             case NewSecret():
                 values = {"view": done, "next": local_path(form.get("next", "/"))}
-                return self.render(request, "secret.html", values=values, session=session)
+                return self.render(request, "secret.html", values=values)
             case Notice():
                 place = (done.back if done.is_refusal else done.next) or form.get("next", "/")
                 response = redirect(local_path(place))
                 self.settings.set_cookie(
                     response,
                     _NOTICE,
-                    value=sign_notice(done, key=session.token),
+                    value=sign_notice(done, key=request.state.login.token),
                     age=_NOTICE_SECONDS,
                 )
                 return response
-
-    def transfer_routes(self) -> list[Route]:
-        """Return the routes that move files."""
-        return [
-            Route(IMPORT_PATH, self.receive, methods=["POST"]),
-            *(
-                Route(path, partial(self.change_transfer, change), methods=["POST"])
-                for path, change in (
-                    ("/transfer/export", transfers.start_export),
-                    ("/transfer/previewed", transfers.import_previewed),
-                    ("/transfer/backup", transfers.change_backup),
-                )
-            ),
-            Route("/transfer/backup/file", self.fetch_backup, methods=["POST"]),
-            Route("/transfer/archive/{id}", self.fetch_archive),
-        ]
 
     async def receive(self, request: Request) -> Response:
         """Receive a file and create the job that imports it.
 
         The token is in the address, so that nothing is read of a form from elsewhere.
         """
-        session = await self.session_of(request)
-        if session is None:
+        login = await self.login_of(request)
+        if login is None:
             return await self._ask_to_log_in(request)
-        _check_token(request.query_params.get(CSRF_FIELD, ""), session)
-        visit = self._visit(session, ImmutableMultiDict())
+        _check_token(request.query_params.get(CSRF_FIELD, ""), login)
+        visit = self._visit(login, request)
         await self.threads.run(partial(transfers.check_may_import, visit))
         try:
             async with self.uploads.receive(request, visit.brain.caller) as file:
@@ -240,42 +247,30 @@ class BrowserPages:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         return redirect(TRANSFER_PATH)
 
-    async def change_transfer(
-        self, change: Callable[[Visit, Form], None], request: Request
-    ) -> Response:
-        """Make the change of a form of the screen that moves files."""
-        session = await self.session_of(request)
-        if session is None:
-            return await self._ask_to_log_in(request)
-        form = _checked(await self.read_form(request), session)
-        visit = self._visit(session, ImmutableMultiDict())
-        await self.threads.run(partial(change, visit, form))
-        return redirect(TRANSFER_PATH)
+    def change_transfer(self, change: Callable[[Visit, Form], None]) -> Work:
+        """Return what makes the change of a form of the screen that moves files."""
 
-    async def fetch_archive(self, request: Request) -> Response:
+        def work(visit: Visit, _request: Request) -> Response:
+            change(visit, visit.form)
+            return redirect(TRANSFER_PATH)
+
+        return work
+
+    def fetch_archive(self, visit: Visit, request: Request) -> Response:
         """Send the archive of an export."""
-        session = await self.session_of(request)
-        if session is None:
-            return await self._ask_to_log_in(request)
-        visit = self._visit(session, ImmutableMultiDict())
-        opened = partial(transfers.open_archive, visit, request.path_params["id"])
-        return DownloadResponse(await self.threads.run(opened))
+        return DownloadResponse(transfers.open_archive(visit, request.path_params["id"]))
 
-    async def fetch_backup(self, request: Request) -> Response:
+    def fetch_backup(self, visit: Visit, _request: Request) -> Response:
         """Send the backup that waits for its download, once."""
-        session = await self.session_of(request)
-        if session is None:
-            return await self._ask_to_log_in(request)
-        _checked(await self.read_form(request), session)
-        visit = self._visit(session, ImmutableMultiDict())
-        return DownloadResponse(await self.threads.run(partial(transfers.open_backup, visit)))
+        return DownloadResponse(transfers.open_backup(visit))
 
     async def log_out(self, request: Request) -> Response:
-        """End the session."""
-        session = await self.session_of(request)
-        if session is not None:
-            _checked(await self.read_form(request), session)
-            await self.threads.run(partial(self.sessions.end, session.token))
+        """End the login."""
+        login = await self.login_of(request)
+        if login is not None:
+            form = await self.read_form(request)
+            _check_token(form.get(CSRF_FIELD, ""), login)
+            await self.threads.run(partial(self.logins.end, login.token))
         response = redirect("/login")
         response.delete_cookie(self.settings.cookie, secure=self.settings.is_secure, httponly=True)
         return response
@@ -302,34 +297,32 @@ class BrowserPages:
         response.headers.update(HEADERS)
         return response
 
-    async def start_session(
-        self, request: Request, credential: str, *, next_: str = "/"
-    ) -> Response:
-        """Start a session with a credential, and go to a path."""
+    async def log_in(self, request: Request, credential: str, *, next_: str = "/") -> Response:
+        """Log in with a credential, and go to a path."""
         enter_lane(None)
-        start = partial(self.sessions.open, credential, address=address_of(request))
-        return self.with_session(redirect(next_), await self.threads.run(start))
+        start = partial(self.logins.open, credential, address=address_of(request))
+        return self.with_login(redirect(next_), await self.threads.run(start))
 
-    def with_session(self, response: Response, session: PageSession) -> Response:
-        """Give the browser a session."""
-        age = int((session.ends_at - self.brain.services.clock.now()).total_seconds())
-        self.settings.set_cookie(response, self.settings.cookie, value=session.token, age=age)
+    def with_login(self, response: Response, login: PageLogin) -> Response:
+        """Let the browser keep a login."""
+        age = int((login.ends_at - self.brain.services.clock.now()).total_seconds())
+        self.settings.set_cookie(response, self.settings.cookie, value=login.token, age=age)
         return response
 
-    async def session_of(self, request: Request) -> PageSession | None:
-        """Return the session of a request."""
+    async def login_of(self, request: Request) -> PageLogin | None:
+        """Return the login of a request."""
         enter_lane(None)
         token = request.cookies.get(self.settings.cookie)
         if not token:
             return None
-        resume = partial(self.sessions.resume, token, address=address_of(request))
-        session = await self.threads.run(resume)
-        enter_lane(session.caller if session else None)
-        request.state.session = session
-        return session
+        resume = partial(self.logins.resume, token, address=address_of(request))
+        login = await self.threads.run(resume)
+        enter_lane(login.caller if login else None)
+        request.state.login = login
+        return login
 
     async def _ask_to_log_in(self, request: Request) -> Response:
-        """Answer a request without a session."""
+        """Answer a request without a login."""
         path = f"{request.url.path}?{request.url.query}".rstrip("?")
         here = path if request.method == "GET" else "/"
         if _wants_json(request):
@@ -339,19 +332,18 @@ class BrowserPages:
             # A browser sends no strict cookie when it follows a link of another site, but does
             # when the page then opens itself.
             return self.render(request, "reload.html", values={"url": ""})
-        return await self.login.ask(self, request, next_=here)
+        return await self.login_screen.ask(self, request, next_=here)
 
-    def _visit(
-        self,
-        session: PageSession,
-        parameters: ImmutableMultiDict[str, str],
-        *,
-        path: Mapping[str, str] | None = None,
-    ) -> Visit:
-        """Return the visit of a session; it counts against the caller's rate limit."""
-        authorize(self.brain.services, session.caller)
-        brain = Brain(self.brain.services, session.caller)
-        return Visit(brain=brain, parameters=parameters, path=path or {}, backups=self.backups)
+    def _visit(self, login: PageLogin, request: Request, *, form: Form = NO_FORM) -> Visit:
+        """Return the visit of a login; it counts against the caller's rate limit."""
+        authorize(self.brain.services, login.caller)
+        return Visit(
+            brain=Brain(self.brain.services, login.caller),
+            parameters=request.query_params,
+            form=form,
+            path=request.path_params,
+            backups=self.backups,
+        )
 
     async def read_form(self, request: Request) -> Form:
         """Read a form without files.
@@ -376,15 +368,14 @@ class BrowserPages:
         *,
         values: Mapping[str, object],
         status: int = HTTPStatus.OK,
-        session: PageSession | None = None,
     ) -> Response:
         """Render a template."""
-        session = session or getattr(request.state, "session", None)
+        login = getattr(request.state, "login", None)
         path = f"{request.url.path}?{request.url.query}".rstrip("?")
         known = {
-            "caller": session.caller if session else None,
-            "can": session.caller.role.covers if session else None,
-            "csrf": csrf_token(session) if session else "",
+            "caller": login.caller if login else None,
+            "can": login.caller.role.covers if login else None,
+            "csrf": csrf_token(login) if login else "",
             "notice": None,
             "now": self.brain.services.clock.now(),
             "path": path if request.method == "GET" else "/",
@@ -397,8 +388,8 @@ class BrowserPages:
         )
 
 
-class Login(Protocol):
-    """Lets browsers start a session."""
+class LoginScreen(Protocol):
+    """Lets browsers log in."""
 
     @property
     def templates(self) -> str | None:
@@ -414,8 +405,8 @@ class Login(Protocol):
         ...
 
 
-class LinkLogin:
-    """Starts a session by a link that works once, which `brain ui` opens."""
+class LinkLoginScreen:
+    """Logs in by a link that works once, which `brain ui` opens."""
 
     templates = None
 
@@ -423,7 +414,7 @@ class LinkLogin:
         """Return the route of the link, and the place that leaving the page leads to."""
 
         async def open_link(request: Request) -> Response:
-            return await page.start_session(request, request.query_params.get("token", ""))
+            return await page.log_in(request, request.query_params.get("token", ""))
 
         async def show_login(request: Request) -> Response:
             return await self.ask(page, request, next_="/")
@@ -447,29 +438,24 @@ _INTERNAL: Final = CommonbrainError(
 )
 
 
-def csrf_token(session: PageSession) -> str:
-    """Return the token that each form of a session must contain."""
-    return hmac.digest(session.token.encode(), b"csrf", "sha256").hex()
+def csrf_token(login: PageLogin) -> str:
+    """Return the token that each form of a login must contain."""
+    return hmac.digest(login.token.encode(), b"csrf", "sha256").hex()
 
 
-def _checked(form: Form, session: PageSession) -> Form:
-    """Return a form if this session's page made it.
+def _check_token(given: str, login: PageLogin) -> None:
+    """Check that this session's page made a form.
 
     Raises:
         RejectedError: `csrf`, the form's token is missing or another session's.
 
     """
-    _check_token(form.get(CSRF_FIELD, ""), session)
-    return form
-
-
-def _check_token(given: str, session: PageSession) -> None:
-    if not hmac.compare_digest(given.encode(), csrf_token(session).encode()):
+    if not hmac.compare_digest(given.encode(), csrf_token(login).encode()):
         raise foreign_form()
 
 
 def foreign_form() -> RejectedError:
-    """Return the error for a form that another session, or another site, made."""
+    """Return the error for a form that another login, or another site, made."""
     return RejectedError(
         "This form belongs to another session.",
         code="csrf",

@@ -134,19 +134,13 @@ class Backups:
                     "A backup is being made.", code="busy", hint="Wait for its end, or cancel it."
                 )
             self._discard()
+            self._check_space(target or Path(gettempdir()))
+            held = None if target else TemporaryDirectory(prefix="commonbrain-")
             now = brain.services.clock.now()
-            held = TemporaryDirectory(prefix="commonbrain-") if target is None else None
-            place = Path(held.name) if held is not None else target or Path()
-            try:
-                self._check_space(place)
-            except CommonbrainError:
-                if held is not None:
-                    held.cleanup()
-                raise
-            path = place / f"commonbrain-{now:%Y%m%dT%H%M%SZ}.db"
-            shown = None if target is None else str(target)
-            self._run = BackupRun(name=path.name, folder=shown, started_at=now)
+            name = f"commonbrain-{now:%Y%m%dT%H%M%SZ}.db"
+            self._run = BackupRun(name=name, folder=str(target) if target else None, started_at=now)
             self._stop = Event()
+            path = (Path(held.name) if held else target or Path()) / name
             make = partial(self._make, brain, path, held=held, stop=self._stop)
             self._thread = Thread(target=make, daemon=True, name="backup")
             self._thread.start()
@@ -200,26 +194,22 @@ class Backups:
         }
         try:
             done = brain.backup(path, on_progress=on_progress)
-            ended = {"state": BackupState.WRITTEN, "progress": 1.0, "done": done}
+            state = BackupState.READY if held else BackupState.WRITTEN
+            ended = {"state": state, "progress": 1.0, "done": done}
         except _StoppedError:
             ended = {"state": BackupState.CANCELLED}
         except CommonbrainError as error:
             ended["error"], ended["hint"] = error.message, error.hint
         finally:
             with self._lock:
-                if held is not None and "done" in ended:
-                    self._hold(BackupFile(path=path, folder=held))
-                    ended["state"] = BackupState.READY
-                elif held is not None:
+                if held and "done" in ended:
+                    self._held = BackupFile(path=path, folder=held)
+                    self._timer = Timer(self.retention_s, self._expire)
+                    self._timer.daemon = True
+                    self._timer.start()
+                elif held:
                     held.cleanup()
                 self._move(**ended)
-
-    def _hold(self, file: BackupFile) -> None:
-        """Keep a finished backup for its download, for a time."""
-        self._held = file
-        self._timer = Timer(self.retention_s, self._expire)
-        self._timer.daemon = True
-        self._timer.start()
 
     def _expire(self) -> None:
         with self._lock:

@@ -61,7 +61,6 @@ def make_environment(packages: tuple[str, ...] = ()) -> Environment:
         "link": link,
         "marked": marked,
         "relation": relation,
-        "with_link": with_link,
     }
     filters: dict[str, Any] = {
         "age_class": age_class,
@@ -131,28 +130,20 @@ def relation(type_: str, *, is_outgoing: bool) -> str:
     return outgoing if is_outgoing else incoming
 
 
-_MEMORY_ID: Final = re.compile(rf"\b{ids.MEMORY}_[0-9A-Z]{{10,16}}\b")
+_ID: Final = re.compile(rf"\b({ids.MEMORY}|{ids.THREAD})_[0-9A-Z]{{10,16}}\b")
+_PAGES: Final = {ids.MEMORY: "memory", ids.THREAD: "thread"}
 
 
 def linked(text: str) -> Markup:
-    """Return a text in which ids of memories are links."""
+    """Return a text in which ids of memories and threads are links."""
     safe = inert(text)
     parts: list[Markup] = []
     start = 0
-    for match in _MEMORY_ID.finditer(safe):
-        anchor = Markup('<a href="/memory/{0}">{0}</a>').format(match[0])
+    for match in _ID.finditer(safe):
+        anchor = Markup('<a href="/{}/{}">{}</a>').format(_PAGES[match[1]], match[0], match[0])
         parts += [escape(safe[start : match.start()]), anchor]
         start = match.end()
     return Markup("").join([*parts, escape(safe[start:])])
-
-
-def with_link(text: str, *, words: str, page: str | None) -> Markup:
-    """Return a text in which some of its words link to a page, and ids of memories to theirs."""
-    before, named, after = text.partition(words) if words and page else (text, "", "")
-    anchor = (
-        Markup('<a href="{}"><bdi>{}</bdi></a>').format(page, inert(named)) if named else Markup("")
-    )
-    return Markup("").join([linked(before), anchor, linked(after)])
 
 
 _MINUTE: Final = 60

@@ -10,17 +10,15 @@ from typing import Final
 
 from starlette.datastructures import ImmutableMultiDict
 
-from commonbrain.api.operations.get import GetRequest
 from commonbrain.history.review_queue import ReviewCategory
 from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.links import DISAGREEMENTS, DISTINCT_LINKS
 from commonbrain.model.memory import AWAITING_STATES
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.get import ChangeEvent, MemoryView
-from commonbrain.web.reading import READ_GET
+from commonbrain.retrieval.get import MemoryView
 from commonbrain.web.rendering import ago, words_of
-from commonbrain.web.visit import OperationForm, Visit
+from commonbrain.web.visit import OperationForm, Visit, read_memories
 
 _VIEWS: Final = ["links", "policy", "history"]
 _NO_DECISIONS: Final = frozenset(
@@ -107,8 +105,7 @@ def read_item(visit: Visit, item_ids: Sequence[str]) -> tuple[MemoryView, ...]:
         NotFoundError: one of them does not exist, or the person may not see it.
 
     """
-    shown = visit.call(READ_GET, GetRequest.model_validate({"id": [*item_ids], "views": _VIEWS}))
-    return shown, *shown.more
+    return read_memories(visit, item_ids, views=_VIEWS)
 
 
 def is_open(category: ReviewCategory, memories: Sequence[MemoryView]) -> bool:
@@ -133,10 +130,7 @@ def what_happened(visit: Visit, memories: Sequence[MemoryView]) -> str:
     decisions = [one for one in changes.values() if one.action not in _NO_DECISIONS]
     if not decisions:
         return "It needs no decision any more."
-    return _describe(max(decisions, key=lambda one: one.at), visit)
-
-
-def _describe(change: ChangeEvent, visit: Visit) -> str:
+    change = max(decisions, key=lambda change: change.at)
     reason = f": {change.reason[:_REASON_CHARS]}" if change.reason else ""
     done = _PAST.get(change.action, "changed")
     return f"{change.agent} {done} {change.id} {ago(change.at, visit.now)}{reason}"

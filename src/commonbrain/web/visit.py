@@ -1,18 +1,26 @@
-"""One request to the page, as the screens see it."""
+"""One request to the page, as the screens see it, and how they read the memory."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
 
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.api.operations.boot import BOOT, BootRequest
+from commonbrain.api.operations.get import GET, GetRequest, GetResponse
+from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.client import Brain
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.coordination.briefing import Briefing
+from commonbrain.model.errors import InvalidInputError, NotFoundError
+from commonbrain.model.limits import IDS_PER_GET_MAX
+from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Role
+from commonbrain.retrieval.get import MemoryView
+from commonbrain.retrieval.plan import RecallOptions
 from commonbrain.web.backups import Backups
 
 _RequestT = TypeVar("_RequestT", bound=Request)
@@ -33,6 +41,8 @@ class Visit:
 
     brain: Brain
     parameters: ImmutableMultiDict[str, str]
+    form: ImmutableMultiDict[str, str] = field(default_factory=ImmutableMultiDict[str, str])
+    """The fields of the form; empty for a request without one."""
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     """The variable parts of the path."""
     backups: Backups | None = None
@@ -103,3 +113,57 @@ def _takes_list(annotation: Any) -> bool:  # noqa: ANN401 annotations are of any
 
 def _split(text: str) -> list[str]:
     return [part for one in text.split(",") if (part := one.strip())]
+
+
+def _recall(brain: Brain, request: RecallRequest) -> RecallResult:
+    # An agent's recall and get restore a memory's strength and teach the ranking; a person who
+    # checks a memory on the page should change neither.
+    options = RecallOptions(**request.model_dump(exclude={"query"}), bump=False)
+    return brain.recall(request.query, **options)
+
+
+def _get(brain: Brain, request: GetRequest) -> GetResponse:
+    return GetResponse.of(brain.get_several(request.id, views=request.views, bump=False))
+
+
+def _preview_boot(brain: Brain, request: BootRequest) -> Briefing:
+    return brain.preview_boot(request.project, request.task)
+
+
+def read_memories(
+    visit: Visit, ids: Iterable[str], *, views: Sequence[str] = ()
+) -> tuple[MemoryView, ...]:
+    """Return memories in the order of their ids, each once.
+
+    Raises:
+        NotFoundError: one of them does not exist, or the person may not see it.
+
+    """
+    distinct, memories = list(dict.fromkeys(ids)), list[MemoryView]()
+    for start in range(0, len(distinct), IDS_PER_GET_MAX):
+        batch = distinct[start : start + IDS_PER_GET_MAX]
+        first = visit.call(_READ_GET, GetRequest.model_validate({"id": batch, "views": views}))
+        memories += (first, *first.more)
+    return tuple(memories)
+
+
+def read_visible(
+    visit: Visit, ids: Iterable[str], *, views: Sequence[str] = ()
+) -> dict[str, MemoryView]:
+    """Return memories by id; none if one of them was erased, or is private to another agent."""
+    try:
+        return {memory.id: memory for memory in read_memories(visit, ids, views=views)}
+    except NotFoundError:
+        return {}
+
+
+def revision_ids(memory: MemoryView) -> list[str]:
+    """Return the ids of a memory's chain of revisions, oldest first; needs the view history."""
+    return list(dict.fromkeys(one.id for one in memory.history or ()))
+
+
+READ_RECALL: Final = replace(RECALL, handle=_recall)
+_READ_GET: Final = replace(GET, handle=_get)
+"""Takes ids only, no skill."""
+PREVIEW_BOOT: Final = replace(BOOT, handle=_preview_boot)
+"""Starts no session; takes the project and the task."""

@@ -6,10 +6,7 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import SERVING, ModelRole, ModelState
-from commonbrain.web.outcomes import ActionOutcome, Done
-from commonbrain.web.rendering import link
-from commonbrain.web.screens.parts import PagePart
-from commonbrain.web.screens.screen import admin_screen
+from commonbrain.web.screens.screen import PagePart, admin_screen
 from commonbrain.web.visit import Visit
 from commonbrain_learn.model_registry import (
     EvaluationView,
@@ -58,23 +55,6 @@ def _load_card(visit: Visit) -> ModelCardView:
     return ModelCardView(models=serving, guards=guards or ())
 
 
-def _model_changed(done: Done[ModelRequest, ModelsResponse]) -> ActionOutcome:
-    request, reply = done.request, done.reply
-    if reply.job is not None:
-        return ActionOutcome(text=f"Started the training of a {reply.role}; it waits for a worker.")
-    id_ = request.id or ""
-    text = _MODEL_CHANGED[request.op].format(id_, f"{request.percent:g}")
-    return ActionOutcome(text=text, subject=id_, page=link("/admin/models", id=id_))
-
-
-_MODEL_CHANGED: Final[Mapping[str, str]] = {
-    "canary": "{0} serves {1}% of the sessions now.",
-    "promote": "{0} serves every session now.",
-    "rollback": "Rolled {0} back; it never serves again.",
-    "retire": "Took {0} out of service.",
-}
-
-
 def _undo_fields(brain: Brain, request: ModelRequest) -> Mapping[str, str] | None:
     if request.op != "canary":
         # A rollback is final, and what a promotion replaced is back only after one.
@@ -91,7 +71,6 @@ MODELS_PART: Final = PagePart(
     operation="model",
     package="commonbrain_learn",
     screens=(admin_screen("Models", _load_models),),
-    describe_outcome=_model_changed,
     undo_fields=_undo_fields,
     cards={"health": _load_card},
 )

@@ -1,8 +1,8 @@
 """The page's parts of a tenant and of tenants: agents, keys, policy, refusals, quotas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.model.limits import KEYS_MAX
@@ -10,13 +10,10 @@ from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role, Trust
 from commonbrain.storage.agents import Agent, KeyScope
 from commonbrain.storage.interface import AccessEntry, Tenant
-from commonbrain.web.outcomes import ActionOutcome, Done, NewSecret, Preview
-from commonbrain.web.rendering import link, words_of
-from commonbrain.web.screens.parts import PagePart
-from commonbrain.web.screens.screen import admin_screen
+from commonbrain.web.screens.screen import NewSecret, PagePart, admin_screen
 from commonbrain.web.visit import Visit
 from commonbrain_server.operations.admin import ADMIN, AdminReply, AdminRequest, KeyView
-from commonbrain_server.operations.tenant import TENANT, TenantRequest, TenantsReply
+from commonbrain_server.operations.tenant import TENANT, TenantRequest
 from commonbrain_server.tenants import Usage, admin_of, tenants_of
 
 _REFUSALS_SHOWN: Final = 5
@@ -139,70 +136,11 @@ def _load_tenants(visit: Visit) -> TenantsView:
     )
 
 
-def _administered(done: Done[AdminRequest, AdminReply]) -> ActionOutcome:
-    request, reply = done.request, done.reply
-    if not done.is_changed:
-        return ActionOutcome(text="Nothing was changed; these are the present settings.")
-    if reply.agents:
-        [agent] = reply.agents
-        if request.disabled is None or request.role is not None:
-            # The undo of any change sends all fields.
-            state = "disabled" if agent.disabled_at else "enabled"
-            text = f"{agent.name} is a {agent.role} now, and {state}."
-        else:
-            text = _AGENT_SWITCHED[request.disabled].format(agent.name)
-        page = link("/admin/keys", agent=agent.name)
-        return ActionOutcome(text=text, subject=agent.name, page=page)
-    if reply.keys:
-        [key] = reply.keys
-        if reply.secret is not None:
-            secret = NewSecret(text=reply.secret, prefix=key.key, agent=key.agent)
-            return ActionOutcome(text=f"Made the key {key.key} of {key.agent}.", secret=secret)
-        return ActionOutcome(text=f"Revoked the key {key.key} of {key.agent}.")
-    changed = [
-        f"{words_of(name)}: {_value(getattr(request, name))}"
-        for name in sorted(request.model_fields_set - {"op"})
-    ]
-    return ActionOutcome(text=f"Changed the policy; {', '.join(changed)}.")
-
-
-def _value(value: object) -> str:
-    """Return a setting in words."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case list() | tuple():
-            return " ".join(map(str, cast("Sequence[object]", value))) or "none"
-        case _:
-            return "none" if value is None else str(value)
-
-
-_AGENT_SWITCHED: Final[Mapping[bool, str]] = {
-    True: "Disabled the agent {}; its keys and memories stay.",
-    False: "Enabled the agent {}.",
-}
-
-
-def _tenant_changed(done: Done[TenantRequest, TenantsReply]) -> ActionOutcome:
-    request, reply = done.request, done.reply
-    [tenant] = reply.tenants
-    is_same = not done.is_changed and request.op != "create"
-    text = (_TENANT_UNCHANGED if is_same else _TENANT_CHANGED)[request.op].format(tenant.name)
-    page = link("/admin/tenants", name=tenant.name)
-    return ActionOutcome(text=text, subject=tenant.name, page=page)
-
-
-_TENANT_UNCHANGED: Final[Mapping[str, str]] = {
-    "suspend": "The tenant {} was suspended already.",
-    "resume": "The tenant {} was not suspended.",
-    "policy": "Nothing was changed; the tenant {} has these quotas already.",
-}
-_TENANT_CHANGED: Final[Mapping[str, str]] = {
-    "create": "Created the tenant {}.",
-    "suspend": "Suspended the tenant {}; its data stays.",
-    "resume": "Resumed the tenant {}.",
-    "policy": "Saved the quotas of the tenant {}.",
-}
+def _new_secret(reply: AdminReply) -> NewSecret | None:
+    if reply.secret is None or not reply.keys:
+        return None
+    [key] = reply.keys
+    return NewSecret(text=reply.secret, prefix=key.key, agent=key.agent)
 
 
 def _of_admin(brain: Brain, request: AdminRequest) -> Mapping[str, str] | None:
@@ -267,12 +205,6 @@ def _flag(*, is_set: bool) -> str:
     return "true" if is_set else "false"
 
 
-def _preview_admin(request: AdminRequest, _preview: object) -> Preview | None:
-    if request.op != "agent_set":
-        return None
-    return Preview(verb="Disable {}", subject=f"the agent {request.agent}")
-
-
 ADMIN_PART: Final = PagePart(
     operation="admin",
     package="commonbrain_server",
@@ -281,18 +213,13 @@ ADMIN_PART: Final = PagePart(
         admin_screen("Keys", _load_keys),
         admin_screen("Refusals", _load_refusals),
     ),
-    describe_outcome=_administered,
     undo_fields=_of_admin,
-    describe_preview=_preview_admin,
+    new_secret=_new_secret,
     cards={"admin": _load_card},
 )
 TENANT_PART: Final = PagePart(
     operation="tenant",
     package="commonbrain_server",
     screens=(admin_screen("Tenants", _load_tenants, is_for_owner=True),),
-    describe_outcome=_tenant_changed,
     undo_fields=_of_tenant,
-    describe_preview=lambda request, _: Preview(
-        verb="Suspend {}", subject=f"the tenant {request.name}"
-    ),
 )

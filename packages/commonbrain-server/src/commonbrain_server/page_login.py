@@ -22,7 +22,7 @@ from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
 from commonbrain.model.scope import Caller
 from commonbrain.web.actions import CSRF_FIELD, local_path
 from commonbrain.web.app import BrowserPages, Form, address_of, foreign_form, redirect
-from commonbrain.web.page_sessions import PageSession
+from commonbrain.web.logins import PageLogin
 from commonbrain.web.rendering import link
 from commonbrain_server.security.authentication import CALLBACK_PATH, LOGIN_OVER, Authenticator
 from commonbrain_server.security.provider_login import ProviderLogin
@@ -76,7 +76,7 @@ class OpenLogin:
 
     async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:
         """Start a session."""
-        return await page.start_session(request, "", next_=next_)
+        return await page.log_in(request, "", next_=next_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +89,13 @@ class OpenSessions:
     access: Authenticator
     clock: Clock
 
-    def open(self, credential: str, *, address: str | None) -> PageSession:
+    def open(self, credential: str, *, address: str | None) -> PageLogin:
         """Start a session, whatever the credential; only for callers of this machine."""
         return self._session(
             secrets.token_urlsafe(_SECRET_BYTES), self.access.admit(credential, address=address)
         )
 
-    def resume(self, token: str, *, address: str | None) -> PageSession | None:
+    def resume(self, token: str, *, address: str | None) -> PageLogin | None:
         """Return the session of any token, if the browser is on this machine."""
         caller = self.access.known(None, address=address)
         return None if caller is None else self._session(token, caller)
@@ -103,8 +103,8 @@ class OpenSessions:
     def end(self, token: str) -> None:
         """Do nothing: nothing is stored."""
 
-    def _session(self, token: str, caller: Caller) -> PageSession:
-        return PageSession(token=token, caller=caller, ends_at=self.clock.now() + _OPEN_LIFETIME)
+    def _session(self, token: str, caller: Caller) -> PageLogin:
+        return PageLogin(token=token, caller=caller, ends_at=self.clock.now() + _OPEN_LIFETIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +133,7 @@ class _LoginPages:
         next_ = local_path(form.get("next", "/"))
         try:
             _check_login_form(request, form)
-            return await self.page.start_session(
-                request, form.get("credential", "").strip(), next_=next_
-            )
+            return await self.page.log_in(request, form.get("credential", "").strip(), next_=next_)
         except (AuthenticationError, RejectedError) as error:
             return self._show_form(request, next_=next_, error=error)
 
@@ -174,7 +172,7 @@ class _LoginPages:
         except CommonbrainError as error:
             if error.code == LOGIN_OVER:
                 # Another login of this browser may be in progress, or it went back in its history.
-                is_open = await self.page.session_of(request) is not None
+                is_open = await self.page.login_of(request) is not None
                 return (
                     redirect("/") if is_open else self._show_form(request, next_=next_, error=error)
                 )
@@ -182,7 +180,7 @@ class _LoginPages:
         else:
             # A redirect would still be part of the provider's, which sends no strict cookie.
             response = self.page.render(request, "reload.html", values={"url": next_})
-            response = self.page.with_session(response, session)
+            response = self.page.with_login(response, session)
         response.delete_cookie(
             self._provider_cookie, secure=self.page.settings.is_secure, httponly=True
         )

@@ -9,17 +9,14 @@ from typing import Final
 from commonbrain.web.screens.admin import ADMIN_SCREENS
 from commonbrain.web.screens.boot import BOOT_SCREEN
 from commonbrain.web.screens.browse import BROWSE, FACETS
-from commonbrain.web.screens.graph import GRAPH
 from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
-from commonbrain.web.screens.memory import MEMORY
-from commonbrain.web.screens.parts import page_parts
+from commonbrain.web.screens.memory import GRAPH, MEMORY
 from commonbrain.web.screens.review import REVIEW_SCREEN
-from commonbrain.web.screens.screen import Screen
+from commonbrain.web.screens.screen import Screen, page_parts
 from commonbrain.web.screens.search import SEARCH
-from commonbrain.web.screens.thread import THREAD
 from commonbrain.web.screens.transfer import TRANSFER
-from commonbrain.web.screens.work import WORK
+from commonbrain.web.screens.work import THREAD, WORK
 
 SCREENS: Final[tuple[Screen, ...]] = (
     HOME,

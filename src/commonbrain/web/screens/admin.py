@@ -11,8 +11,7 @@ from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Role
-from commonbrain.web.screens.parts import load_cards
-from commonbrain.web.screens.screen import Screen, admin_screen
+from commonbrain.web.screens.screen import Screen, admin_screen, load_cards
 from commonbrain.web.visit import Visit
 
 
@@ -48,8 +47,10 @@ _AUDIT_FILTERS: Final = ("agent", "action", "memory", "request_id", "since", "un
 
 
 def _load_audit(visit: Visit) -> AuditView:
-    page = visit.call(AUDIT, visit.request(AuditRequest))
-    return AuditView(filters={name: visit.text(name) for name in _AUDIT_FILTERS}, page=page)
+    return AuditView(
+        filters={name: visit.text(name) for name in _AUDIT_FILTERS},
+        page=visit.call(AUDIT, visit.request(AuditRequest)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

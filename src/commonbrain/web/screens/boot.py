@@ -6,9 +6,8 @@ from typing import Final
 from commonbrain.api.operations.boot import BootRequest
 from commonbrain.coordination.briefing import Briefing, sections
 from commonbrain.text.tokens import estimate
-from commonbrain.web.reading import PREVIEW_BOOT
 from commonbrain.web.screens.screen import Screen
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import PREVIEW_BOOT, Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

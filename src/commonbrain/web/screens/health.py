@@ -12,8 +12,7 @@ from commonbrain.api.operations.status import STATUS, StatusReply, StatusRequest
 from commonbrain.jobs.service import JobView
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Role
-from commonbrain.web.screens.parts import load_cards
-from commonbrain.web.screens.screen import Screen
+from commonbrain.web.screens.screen import Screen, load_cards
 from commonbrain.web.visit import Visit
 
 _ERRORS: Final = 10

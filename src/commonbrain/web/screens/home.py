@@ -58,7 +58,11 @@ def _load(visit: Visit) -> HomeView:
     return HomeView(
         today=_learnt(visit, since=midnight.isoformat()),
         week=_learnt(visit, since=(midnight - timedelta(days=6)).isoformat()),
-        waiting={str(one): _waiting(visit, one) for one in ReviewCategory},
+        waiting={
+            category.value: len(rows_of(queue)) + queue.more
+            for category in ReviewCategory
+            for queue in [visit.call(REVIEW, ReviewRequest(category=category.value, limit=1))]
+        },
         sessions=sessions,
         tasks=tasks,
         status=status,
@@ -69,11 +73,6 @@ def _load(visit: Visit) -> HomeView:
 def _learnt(visit: Visit, *, since: str) -> Learnt:
     page = visit.call(LIST, ListRequest(recorded_since=since, limit=_SHOWN))
     return Learnt(memories=page.memories, count=len(page.memories) + page.more)
-
-
-def _waiting(visit: Visit, category: ReviewCategory) -> int:
-    reply = visit.call(REVIEW, ReviewRequest(category=category.value, limit=1))
-    return len(rows_of(reply)) + reply.more
 
 
 def _at_work(visit: Visit) -> tuple[tuple[ActiveSession, ...], tuple[OpenTask, ...]]:

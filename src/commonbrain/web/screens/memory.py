@@ -1,24 +1,24 @@
-"""One memory: what holds, what held before, where it comes from, and what can be done with it."""
+"""One memory: its text, history, sources and actions; and the graph around it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from commonbrain.api.operations.audit import AUDIT, AuditRequest
-from commonbrain.api.operations.get import GetRequest
 from commonbrain.api.operations.recalls import RECALLS, RecallsRequest
 from commonbrain.history.audit import AuditEntryView
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import IDS_PER_GET_MAX
-from commonbrain.model.memory import full_text
+from commonbrain.model.memory import State, full_text
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.log import RecallView
-from commonbrain.web.reading import READ_GET, read_headlines, revision_ids
 from commonbrain.web.screens.screen import Screen
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import Visit, read_memories, read_visible, revision_ids
 
 _AUDIT_LINES: Final = 20
 _RECALLS: Final = 5
-_VIEWS: Final = [str(one) for one in View]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class OneMemoryView:
 
 def _load(visit: Visit) -> OneMemoryView:
     id_ = visit.path["id"]
-    memory = visit.call(READ_GET, GetRequest.model_validate({"id": id_, "views": _VIEWS}))
+    [memory] = read_memories(visit, [id_], views=list(View))
     audit = ()
     if visit.can(AUDIT.role):
         audit = visit.call(AUDIT, AuditRequest(memory=id_, limit=_AUDIT_LINES)).lines
@@ -58,20 +58,18 @@ def _load(visit: Visit) -> OneMemoryView:
     return OneMemoryView(
         memory=memory,
         text=_text(memory),
-        revisions=_revisions(visit, memory),
-        headlines=read_headlines(visit, (id_ for one in memory.conflicts or () for id_ in one.ids)),
+        revisions=tuple(
+            RevisionRow(id=revision.id, text=_text(revision), memory=revision)
+            for revision in read_memories(visit, revision_ids(memory)[-IDS_PER_GET_MAX:])
+        ),
+        headlines={
+            other.id: other.headline
+            for other in read_visible(
+                visit, (id_ for one in memory.conflicts or () for id_ in one.ids)
+            ).values()
+        },
         audit=audit,
         recalls=visit.call(RECALLS, request).recalls,
-    )
-
-
-def _revisions(visit: Visit, memory: MemoryView) -> tuple[RevisionRow, ...]:
-    chain = revision_ids(memory)[-IDS_PER_GET_MAX:]
-    if not chain:
-        return ()
-    shown = visit.call(READ_GET, GetRequest(id=chain))
-    return tuple(
-        RevisionRow(id=one.id, text=_text(one), memory=one) for one in (shown, *shown.more)
     )
 
 
@@ -80,3 +78,107 @@ def _text(memory: MemoryView) -> str | None:
 
 
 MEMORY: Final = Screen(name="memory", path="/memory/{id}", title="Memory", load=_load)
+
+
+NODES_MAX: Final = 300
+"""More do not fit a screen, and laying them out takes a browser seconds."""
+DEPTH_MAX: Final = 4
+_DEPTH_DEFAULT: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A memory of the graph."""
+
+    id: str
+    headline: str
+    kind: Kind
+    state: State
+    distance: int
+    """Links from the memory in the centre."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A link of the graph: `source` causes, supports or changes `target`."""
+
+    source: str
+    target: str
+    type: str
+    """The type of the link, or `supersedes`."""
+    strength: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphView:
+    """The memories that a number of links connect to one memory."""
+
+    center: str
+    headline: str
+    depth: int
+    nodes: tuple[Node, ...]
+    """The centre first, then by distance."""
+    edges: tuple[Edge, ...]
+    is_cut: bool
+    """Whether there are more memories than are shown."""
+
+    def edges_of(self, node: Node) -> Iterator[tuple[Edge, Node]]:
+        """List the links of a node, with the node at the other end."""
+        by_id = {one.id: one for one in self.nodes}
+        for edge in self.edges:
+            if node.id in (edge.source, edge.target):
+                yield edge, by_id[edge.target if edge.source == node.id else edge.source]
+
+
+def _load_graph(visit: Visit) -> GraphView:
+    depth = _depth(visit)
+    center = visit.path["id"]
+    nodes: dict[str, Node] = {}
+    edges: dict[tuple[str, str, str], Edge] = {}
+    frontier, is_cut = [center], False
+    for distance in range(depth + 1):
+        reached: set[str] = set()
+        for memory in read_memories(visit, frontier, views=(View.LINKS, View.HISTORY)):
+            nodes[memory.id] = Node(
+                id=memory.id,
+                headline=memory.headline,
+                kind=memory.kind,
+                state=memory.state,
+                distance=distance,
+            )
+            for edge in _edges(memory):
+                edges[edge.source, edge.target, edge.type] = edge
+            reached |= {end for edge in _edges(memory) for end in (edge.source, edge.target)}
+        new = sorted(reached - nodes.keys())
+        free = NODES_MAX - len(nodes)
+        is_cut = is_cut or (distance < depth and len(new) > free)
+        frontier = new[:free]
+    shown = tuple(e for e in edges.values() if e.source in nodes and e.target in nodes)
+    [first, *_] = nodes.values()
+    return GraphView(
+        center=first.id,
+        headline=first.headline,
+        depth=depth,
+        nodes=tuple(nodes.values()),
+        edges=shown,
+        is_cut=is_cut,
+    )
+
+
+def _depth(visit: Visit) -> int:
+    given = visit.text("depth") or str(_DEPTH_DEFAULT)
+    if len(given) > 1 or not given.isdecimal() or not 1 <= int(given) <= DEPTH_MAX:
+        raise InvalidInputError(f"depth is {given[:20]!r}.", hint=f"Give 1 to {DEPTH_MAX}.")
+    return int(given)
+
+
+def _edges(memory: MemoryView) -> Iterator[Edge]:
+    """List the links of a memory, and of its chain of revisions each to the one before."""
+    for link in memory.links or ():
+        source, target = (memory.id, link.id) if link.is_outgoing else (link.id, memory.id)
+        yield Edge(source=source, target=target, type=str(link.type), strength=link.strength)
+    for old, new in pairwise(revision_ids(memory)):
+        yield Edge(source=new, target=old, type="supersedes", strength=1.0)
+
+
+GRAPH: Final = Screen(name="graph", path="/graph/{id}", title="Graph", load=_load_graph)

@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from commonbrain.api.operations.get import GetRequest
 from commonbrain.api.operations.review import REVIEW, ReviewRequest, ReviewRow, rows_of
 from commonbrain.history.review_queue import (
     ConflictItem,
@@ -18,18 +17,17 @@ from commonbrain.history.review_queue import (
     StaleItem,
 )
 from commonbrain.model import ids
-from commonbrain.model.errors import NotFoundError, parse_choice
-from commonbrain.model.limits import IDS_PER_GET_MAX
+from commonbrain.model.errors import parse_choice
 from commonbrain.model.memory import full_text
 from commonbrain.model.scope import Role, Trust
 from commonbrain.retrieval.get import MemoryView
-from commonbrain.web.reading import READ_GET
 from commonbrain.web.rendering import link
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.settling import can_replace, is_open, parse_item, read_item, what_happened
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import Visit, read_memories, read_visible
 
 _ROWS: Final = 20
+_VIEWS: Final = ("provenance",)
 TEXT_CHARS_MAX: Final = 5_000
 """Of each text; two of them with every word marked stay below 150 kB."""
 
@@ -232,8 +230,13 @@ def _item_of(entry: ReviewRow) -> str:
 def _open_item(visit: Visit, entry: ReviewRow, *, place: _QueuePosition, next_: str) -> OpenItem:
     known = [one.id for one in _memories_of(entry)]
     target = entry.target if isinstance(entry, PendingItem) else None
-    memories = [*_visible(visit, [target] if target else []).values(), *_get(visit, known)]
+    memories = [
+        *read_visible(visit, [target] if target else [], views=_VIEWS).values(),
+        *read_memories(visit, known, views=_VIEWS),
+    ]
     first, last = memories[0], memories[-1]
+    is_trusted = visit.brain.caller.trust_ceiling is Trust.TRUSTED_TOOL
+    is_senior = visit.can(Role.ADMIN) or is_trusted
     return OpenItem(
         item=_item_of(entry),
         entry=entry,
@@ -242,17 +245,11 @@ def _open_item(visit: Visit, entry: ReviewRow, *, place: _QueuePosition, next_: 
         replacing=(can_replace(first, last), can_replace(last, first))
         if isinstance(entry, ConflictItem)
         else (),
-        can_decide=_can_decide(visit, entry),
+        # Proposals take an admin or a trusted source.
+        can_decide=visit.can(Role.WRITER) and (is_senior or not isinstance(entry, PendingItem)),
         here=place.address(at=_item_of(entry)),
         next=next_,
     )
-
-
-def _can_decide(visit: Visit, entry: ReviewRow) -> bool:
-    """Return whether the person may decide: proposals take an admin or a trusted source."""
-    caller = visit.brain.caller
-    is_senior = visit.can(Role.ADMIN) or caller.trust_ceiling is Trust.TRUSTED_TOOL
-    return visit.can(Role.WRITER) and (is_senior or not isinstance(entry, PendingItem))
 
 
 def _named(
@@ -264,33 +261,11 @@ def _named(
     known = {one.id: one for one in memories}
     steps = chain.from_iterable(cause.path for cause in entry.causes)
     requested = [*steps, *([entry.repeats_old_of] if entry.repeats_old_of else [])]
-    known |= _visible(visit, [one for one in requested if _is_id(one) and one not in known])
-    known |= _visible(
-        visit, [one.current_id for one in known.values() if one.current_id not in known]
-    )
-    return known
-
-
-def _visible(visit: Visit, requested: Sequence[str]) -> dict[str, MemoryView]:
-    if not requested:
-        return {}
-    try:
-        return {
-            one.id: one for one in _get(visit, list(dict.fromkeys(requested))[:IDS_PER_GET_MAX])
-        }
-    except NotFoundError:
-        # Erased since, or private to another agent: the ids alone are shown.
-        return {}
-
-
-def _is_id(step: str) -> bool:
-    return step.startswith(f"{ids.MEMORY}_")
-
-
-def _get(visit: Visit, requested: Sequence[str]) -> list[MemoryView]:
-    request = GetRequest.model_validate({"id": [*requested], "views": ["provenance"]})
-    shown = visit.call(READ_GET, request)
-    return [shown, *shown.more]
+    # A path may end in something else than a memory, such as a tag.
+    named = [id_ for id_ in requested if id_.startswith(f"{ids.MEMORY}_") and id_ not in known]
+    known |= read_visible(visit, named, views=_VIEWS)
+    current = [memory.current_id for memory in known.values() if memory.current_id not in known]
+    return known | read_visible(visit, current, views=_VIEWS)
 
 
 def _side(memory: MemoryView) -> ReviewedMemory:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from commonbrain.api.operations.get import GetRequest
 from commonbrain.api.operations.recall import RecallRequest
 from commonbrain.api.operations.recalls import RECALLS, RecallsRequest
 from commonbrain.model.errors import InvalidInputError, NotFoundError
@@ -14,9 +13,8 @@ from commonbrain.model.memory import State
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.log import CandidateView
-from commonbrain.web.reading import READ_GET, READ_RECALL, read_headlines
 from commonbrain.web.screens.screen import Screen
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import READ_RECALL, Visit, read_memories, read_visible
 
 DAYS_BACK_MAX: Final = 365
 """How far the slider reaches; the field for a date reaches any time."""
@@ -105,7 +103,14 @@ def _load(visit: Visit) -> SearchView:
         result=result,
         then=then,
         present=present,
-        parts={one.id: _score_parts(one) for one in candidates},
+        parts={
+            candidate.id: {
+                name: candidate.features[feature]
+                for name, feature in _PARTS
+                if candidate.features.get(feature)
+            }
+            for candidate in candidates
+        },
         headlines=_headlines(visit, result),
         left_out=tuple(one for one in candidates if one.shown is None)[:_LEFT_OUT_SHOWN],
     )
@@ -127,19 +132,18 @@ def _times(visit: Visit) -> tuple[int, str | None]:
 
 
 def _present(visit: Visit, ids: list[str]) -> Mapping[str, Present]:
-    if not ids:
-        return {}
-    shown = visit.call(READ_GET, GetRequest(id=ids[:IDS_PER_GET_MAX]))
     return {
-        one.id: Present(state=one.state, current_id=one.current_id) for one in (shown, *shown.more)
+        memory.id: Present(state=memory.state, current_id=memory.current_id)
+        for memory in read_memories(visit, ids[:IDS_PER_GET_MAX])
     }
 
 
 def _headlines(visit: Visit, result: RecallResult) -> Mapping[str, str]:
-    disagreeing = {id_ for one in result.conflicts for id_ in one.ids}
-    shown = {one.id: one.headline for one in result.items if one.headline}
+    disagreeing = {id_ for conflict in result.conflicts for id_ in conflict.ids}
+    shown = {item.id: item.headline for item in result.items if item.headline}
     known = {id_: shown[id_] for id_ in disagreeing & shown.keys()}
-    return {**known, **read_headlines(visit, disagreeing - known.keys())}
+    others = read_visible(visit, sorted(disagreeing - known.keys())).values()
+    return known | {memory.id: memory.headline for memory in others}
 
 
 def _candidates(visit: Visit, result: RecallResult) -> tuple[CandidateView, ...]:
@@ -150,11 +154,6 @@ def _candidates(visit: Visit, result: RecallResult) -> tuple[CandidateView, ...]
         # The settings may log only a share of all recalls.
         return ()
     return recall.candidates or ()
-
-
-def _score_parts(candidate: CandidateView) -> Mapping[str, float]:
-    features = candidate.features
-    return {name: features[feature] for name, feature in _PARTS if features.get(feature)}
 
 
 SEARCH: Final = Screen(name="search", path="/search", title="Search", load=_load, key="s")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.api.operations.status import STATUS, StatusRequest
@@ -82,16 +82,22 @@ def _load(visit: Visit) -> TransferView:
     is_admin = visit.can(Role.ADMIN)
     kinds = (_IMPORT, EXPORT) if is_admin else (_IMPORT,)
     jobs = sorted(
-        (one for kind in kinds for one in _latest(visit, kind)),
-        key=lambda one: (one.created_at, one.id),
+        (
+            job
+            for kind in kinds
+            for job in visit.call(JOB, JobRequest(op="list", kind=kind, limit=_SHOWN)).jobs
+        ),
+        key=lambda job: (job.created_at, job.id),
         reverse=True,
     )
+    importers = visit.brain.services.importers()
     backups = visit.backups if is_admin else None
     last = backups.last if backups is not None else None
     is_backing_up = last is not None and last.state is BackupState.RUNNING
     return TransferView(
-        formats=_formats(visit, is_admin=is_admin),
-        missing_formats=missing_formats(visit.brain.services.importers()),
+        formats={one.name: one.purpose for one in importers.values()}
+        | ({OWN_FORMAT: "A Commonbrain export"} if is_admin else {}),
+        missing_formats=missing_formats(importers),
         upload_bytes_max=UPLOAD_BYTES_MAX,
         memories=visit.call(STATUS, StatusRequest()).memories,
         jobs=tuple(_shown(one, jobs, now=visit.now) for one in jobs),
@@ -101,25 +107,16 @@ def _load(visit: Visit) -> TransferView:
     )
 
 
-def _formats(visit: Visit, *, is_admin: bool) -> Mapping[str, str]:
-    """Return the formats that the person may import, each with what it reads."""
-    importers = visit.brain.services.importers().values()
-    purposes = {one.name: one.purpose for one in importers}
-    return purposes | ({OWN_FORMAT: "A Commonbrain export"} if is_admin else {})
-
-
-def _latest(visit: Visit, kind: str) -> tuple[JobView, ...]:
-    return visit.call(JOB, JobRequest(op="list", kind=kind, limit=_SHOWN)).jobs
-
-
 def _shown(job: JobView, jobs: Sequence[JobView], *, now: datetime) -> TransferJob:
     given = job.given or {}
+    file = given.get("parcel")
+    file_name = str(cast("dict[str, Any]", file).get("name", "")) if isinstance(file, dict) else ""
     is_preview = bool(given.get("dry_run"))
     report = _report(job.result) if job.kind == _IMPORT and job.result else None
     refused = report.rejected + report.unreadable if report else 0
     return TransferJob(
         job=job,
-        name=_file_name(given.get("parcel")) if job.kind == _IMPORT else "",
+        name=file_name if job.kind == _IMPORT else "",
         is_preview=is_preview,
         is_imported=is_preview and any(_imports(one, job) for one in jobs),
         report=report,
@@ -143,10 +140,6 @@ def _has_archive(job: JobView, now: datetime) -> bool:
 
 
 _ARCHIVED: Final = timedelta(hours=ARCHIVE_RETENTION_H)
-
-
-def _file_name(parcel: object) -> str:
-    return str(parcel.get("name", "")) if isinstance(parcel, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
 _REPORTED: Final = frozenset(field.name for field in fields(ImportReport))

@@ -1,4 +1,4 @@
-"""At work: who is live on what, open tasks, the last handoffs, and the person's messages."""
+"""At work: who is live on what, open tasks, handoffs and messages; a thread as a conversation."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,14 +10,14 @@ from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
 from commonbrain.coordination.sending import AssignedTask
 from commonbrain.coordination.session_views import ActiveSession, OpenTask
+from commonbrain.model.errors import NotFoundError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.recall_result import Item
-from commonbrain.model.scope import Role
+from commonbrain.model.scope import EVERYBODY, Role
 from commonbrain.model.tasks import holder_of
-from commonbrain.web.reading import READ_RECALL
 from commonbrain.web.rendering import link
 from commonbrain.web.screens.screen import Screen
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import READ_RECALL, Visit
 
 _SESSIONS: Final = 20
 _TASKS: Final = 15
@@ -99,4 +99,60 @@ def _messages(visit: Visit, *, op: str, cursor: str | None) -> MessageResponse:
 
 WORK: Final = Screen(
     name="work", path="/work", title="At work", load=_load, key="w", role=Role.WRITER
+)
+
+
+_THREAD_MESSAGES: Final = 20
+"""The template shows 4,000 characters of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadView:
+    """A thread with its latest messages, or those before a cursor."""
+
+    thread: ThreadSummary
+    messages: tuple[MessageView, ...]
+    """Oldest first."""
+    unread: tuple[str, ...]
+    """Ids of those that the person has not read."""
+    unanswered: tuple[str, ...]
+    """Ids of those to the person that they have not acknowledged."""
+    reply_to: str | None
+    """The message that a reply answers: the latest; None if no other agent takes part."""
+    earlier: str | None
+    """The address of the messages before; None if these are the first."""
+
+
+def _load_thread(visit: Visit) -> ThreadView:
+    id_ = visit.path["id"]
+    summary = visit.call(MESSAGE, MessageRequest(op="thread", thread=id_))
+    page = visit.call(
+        MESSAGE,
+        MessageRequest(
+            op="history", thread=id_, limit=_THREAD_MESSAGES, cursor=visit.text("cursor") or None
+        ),
+    )
+    if not summary.threads:
+        raise NotFoundError(f"No thread {id_[:40]}.", hint="List the threads.")
+    [thread] = summary.threads
+    messages = page.messages or ()
+    return ThreadView(
+        thread=thread,
+        messages=messages,
+        unread=tuple(one.id for one in messages if one.is_unread),
+        unanswered=tuple(one.id for one in messages if _awaits(one, visit.brain.caller.agent)),
+        reply_to=messages[-1].id if messages else None,
+        earlier=link(f"/thread/{id_}", cursor=page.next) if page.next else None,
+    )
+
+
+def _awaits(message: MessageView, agent: str) -> bool:
+    """Return whether a message was sent to an agent that has not acknowledged it."""
+    is_addressed = agent in message.to or EVERYBODY in message.to
+    is_own = message.sender == agent
+    return is_addressed and not is_own and agent not in {one.agent for one in message.acks}
+
+
+THREAD: Final = Screen(
+    name="thread", path="/thread/{id}", title="Thread", load=_load_thread, role=Role.WRITER
 )

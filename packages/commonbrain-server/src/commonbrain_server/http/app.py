@@ -34,8 +34,8 @@ from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.web.app import Login, make_page
-from commonbrain.web.page_sessions import PageSessions
+from commonbrain.web.app import LoginScreen, make_page
+from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK, PageSettings
 from commonbrain_server.background_embedding import BackgroundEmbedding, share_embedder
 from commonbrain_server.guard import guard_services
@@ -78,27 +78,27 @@ from commonbrain_server.http.sessions import (
 from commonbrain_server.security.authentication import Authenticator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticatedClients:
-    """Resolves authenticated clients: each request carries its caller."""
+@dataclass(frozen=True, slots=True)
+class AuthenticatedCaller:
+    """The caller of a message, whose request carries a credential."""
 
     authenticator: RequestAuthenticator
+    context: McpMessage
 
-    def role(self, context: McpMessage) -> Role:
+    def role(self) -> Role:
         """Return the role of the credential."""
-        return authenticated(_request(context)).role
+        return authenticated(_request(self.context)).role
 
-    def takes_session(self, context: McpMessage) -> bool:
-        """Return whether calls can name their session: neither protocol nor header does."""
-        request = _request(context)
+    @property
+    def takes_session(self) -> bool:
+        """Whether calls can name their session: neither protocol nor header does."""
+        request = _request(self.context)
         return not has_handshake(request) and not has_session_header(request)
 
-    def brain_for(
-        self, context: McpMessage, *, session: str | None = None, starts: bool = False
-    ) -> Brain:
+    def brain(self, *, session: str | None = None, starts: bool = False) -> Brain:
         """Return the brain as the credential's agent, in the client's session."""
-        request = _request(context)
-        client = client_of(context)
+        request = _request(self.context)
+        client = client_of(self.context)
         caller = authenticated(request)
         # A model fills in the arguments: it cannot claim more trust than a user.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
@@ -111,16 +111,14 @@ class AuthenticatedClients:
             starts=starts,
         )
 
-    def record_missed_call(
-        self, context: McpMessage, *, call: CallContext, error: CommonbrainError
-    ) -> None:
+    def record_missed_call(self, call: CallContext, error: CommonbrainError) -> None:
         """Do nothing: remote callers must not be able to fill the disk."""
 
     def record_unstarted(
-        self, context: McpMessage, *, call: CallContext, error: CommonbrainError, waited_s: float
+        self, call: CallContext, error: CommonbrainError, *, waited_s: float
     ) -> None:
         """Record a call that waited for a thread and got none."""
-        brain = Brain(self.authenticator.brain.services, authenticated(_request(context)))
+        brain = Brain(self.authenticator.brain.services, authenticated(_request(self.context)))
         record_unstarted(call, brain, error=error, waited_s=waited_s)
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
@@ -139,7 +137,7 @@ class McpEndpoint:
     ) -> None:
         profile = Profile(load_settings().mcp_profile)
         server = server or server_of(
-            AuthenticatedClients(authenticator=authenticator),
+            partial(AuthenticatedCaller, authenticator),
             threads=authenticator.threads,
             profile=profile,
         )
@@ -314,9 +312,9 @@ def make_app(
 
 def add_page(
     app: FastAPI,
-    sessions: PageSessions,
+    sessions: PageLogins,
     *,
-    login: Login,
+    login: LoginScreen,
     hosts: frozenset[str] = LOOPBACK,
 ) -> None:
     """Serve the web page too.
@@ -340,7 +338,7 @@ def add_page(
         sessions,
         threads=authenticator.threads,
         settings=settings,
-        login=login,
+        login_screen=login,
     )
     app.add_middleware(PageMiddleware, page=page)
 

@@ -32,8 +32,8 @@ from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.runtime.stores import upgrade_store
-from commonbrain.web.app import Login
-from commonbrain.web.page_sessions import PageSessions
+from commonbrain.web.app import LoginScreen
+from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK
 from commonbrain_server.dev_servers import login, postgres_server, redis_server
 from commonbrain_server.guard import guard_services
@@ -230,7 +230,7 @@ def report_replicas(brain: Brain) -> None:
 
 def _page_login(
     settings: ServerSettings, brain: Brain, *, access: Authenticator
-) -> tuple[PageSessions, Login]:
+) -> tuple[PageLogins, LoginScreen]:
     """Return the sessions of the web page, and how people log in."""
     if settings.open:
         return OpenSessions(access=access, clock=brain.services.clock), OpenLogin()

@@ -21,7 +21,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.storage.agents import ApiKey
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.storage.repositories.credentials import StoredPageSession
-from commonbrain.web.page_sessions import PageSession
+from commonbrain.web.logins import PageLogin
 from commonbrain_server.security.api_keys import check_key, key_caller
 from commonbrain_server.security.authentication import (
     Authenticator,
@@ -84,13 +84,13 @@ class StoredPageSessions:
         default_factory=lambda: LruCache(most=VERIFIED_MAX)
     )
 
-    def open(self, credential: str, *, address: str | None) -> PageSession:
+    def open(self, credential: str, *, address: str | None) -> PageLogin:
         """Check a credential and start a session."""
         self.check_login_rate(address)
         caller = self.access.admit(credential, address=address)
         return self.start(caller, key=read_key(credential))
 
-    def start(self, caller: Caller, *, key: KeyText | None = None) -> PageSession:
+    def start(self, caller: Caller, *, key: KeyText | None = None) -> PageLogin:
         """Store the session of a caller who is authenticated; the caller's oldest ones make way.
 
         Args:
@@ -130,9 +130,9 @@ class StoredPageSessions:
             self._drop_old(tx, caller.agent, now=now)
             tx.page_sessions.add(stored)
             tx.credentials.note(AccessEntry.by(caller, LOGIN, at=now))
-        return PageSession(token=str(text), caller=caller, ends_at=ends_at)
+        return PageLogin(token=str(text), caller=caller, ends_at=ends_at)
 
-    def resume(self, token: str, *, address: str | None) -> PageSession | None:
+    def resume(self, token: str, *, address: str | None) -> PageLogin | None:
         """Return a live session, with the caller as its key or agent is now."""
         text = read_session_token(token)
         if text is None:
@@ -148,7 +148,7 @@ class StoredPageSessions:
         self._record_use(text, known)
         key_ends = known.key.expires_at if known.key else None
         ends_at = min(known.stored.ends_at, key_ends or known.stored.ends_at)
-        return PageSession(token=token, caller=caller, ends_at=ends_at)
+        return PageLogin(token=token, caller=caller, ends_at=ends_at)
 
     def end(self, token: str) -> None:
         """Delete a session; other processes resume it for `ACCESS_CACHE_S` seconds at most."""

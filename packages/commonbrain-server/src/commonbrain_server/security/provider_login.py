@@ -33,7 +33,7 @@ from commonbrain.hosts import is_local_host
 from commonbrain.model.errors import AuthenticationError, RejectedError, UnavailableError
 from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
 from commonbrain.setting_types import safe_url
-from commonbrain.web.page_sessions import PageSession
+from commonbrain.web.logins import PageLogin
 from commonbrain_server.security.authentication import LOGIN_OVER, Issuer, OidcClient
 from commonbrain_server.security.page_sessions import StoredPageSessions
 from commonbrain_server.security.web_tokens import JwtAuthenticator
@@ -291,7 +291,7 @@ class ProviderLogin:
         )
         return f"{scheme}:{url.removeprefix('https:')}"
 
-    def finish(self, login: PendingLogin | None, *, query: str, address: str | None) -> PageSession:
+    def finish(self, login: PendingLogin | None, *, query: str, address: str | None) -> PageLogin:
         """Open the session of a person who returns from the provider.
 
         Args:
