@@ -179,7 +179,7 @@ def run_restore(state: GlobalOptions, options: BackupOptions, *, as_json: bool) 
 
     """
     # The adapters take long to load; help and completion do without.
-    from commonbrain.runtime.bootstrap import preview_restore, restore  # noqa: PLC0415
+    from commonbrain.runtime.stores import preview_restore, restore  # noqa: PLC0415
 
     if as_json and not (options.is_confirmed or options.is_dry_run):
         raise InvalidInputError(
