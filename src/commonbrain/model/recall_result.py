@@ -259,13 +259,16 @@ def shown_fields(item: Item) -> dict[str, Any]:
     """Return the fields of `Evidence` that an item has, without None."""
     if item.headline is None:
         return {"id": item.id}
+    part = "excerpt" if item.excerpt is not None else "headline"
+    if item.body is not None:
+        part = "body"
     fields: dict[str, Any] = {
         "id": item.id,
         "kind": inert(item.label or item.kind),
         **({} if item.is_brief else _details(item)),
         "trust": None if item.trust is Trust.USER_CLAIM else item.trust,
         "notes": tuple(map(inert, item.notes)) or None,
-        _shown_part(item): inert(_shown_text(item)),
+        part: inert(getattr(item, part) or ""),
         "earlier": item.earlier and inert(item.earlier),
         "source": item.source and item.source.as_shown(),
     }
@@ -286,16 +289,6 @@ def _details(item: Item) -> dict[str, Any]:
         "rating": item.rating or None,
         "context": item.context and inert(item.context),
     }
-
-
-def _shown_part(item: Item) -> str:
-    if item.body is not None:
-        return "body"
-    return "headline" if item.excerpt is None else "excerpt"
-
-
-def _shown_text(item: Item) -> str:
-    return next(one for one in (item.body, item.excerpt, item.headline, "") if one is not None)
 
 
 def _turn_fields(turn: SourceTurn) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _reasons(candidate: Candidate) -> list[str]:
         *(name for name in _FIELD_REASONS if name in features),
         *[one for name, one in _REASONS.items() if features.get(name, 0.0) >= _REASON_AT],
         *(["passage"] if is_by_passage else ()),
-        *(["linked"] if features.get("linked") else ()),
+        *([LINKED] if features.get(LINKED) else ()),
     ]
 
 
