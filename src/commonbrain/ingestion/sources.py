@@ -10,6 +10,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.deduplication import find_exact, is_comparable
 from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.rationale import mentions
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
@@ -31,7 +32,6 @@ from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.rationale import mentions
 from commonbrain.text.repetition import may_repeat
 
 if TYPE_CHECKING:
