@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.ingestion.rationale import MemoryMention, mentions, rationales
 from commonbrain.model import ids
-from commonbrain.text.rationale import MemoryMention, mentions, rationales
 
 
 def test_only_reasons_are_extracted(subtests: pytest.Subtests) -> None:

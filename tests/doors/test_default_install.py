@@ -119,10 +119,12 @@ def test_text_is_remembered_where_nothing_extracts_its_causes(
     core_alone: tuple[str, str], home: Path
 ) -> None:
     text = "The release is late because the runner ran out of disk."
-    asked = brain_alone(core_alone, home, "remember", text, "--kind", "event", "--extract-causes")
+    remembered = brain_alone(
+        core_alone, home, "remember", text, "--kind", "event", "--extract-causes"
+    )
     sent = brain_alone(core_alone, home, "message", "send", text, "--to", "bo")
 
-    assert (asked.returncode, sent.returncode) == (0, 0), asked.stderr + sent.stderr
-    [warning] = [line for line in asked.stdout.splitlines() if "causes" in line]
+    assert (remembered.returncode, sent.returncode) == (0, 0), remembered.stderr + sent.stderr
+    [warning] = [line for line in remembered.stdout.splitlines() if "causes" in line]
     assert "pip install 'commonbrain[causes]'" in warning
     assert "commonbrain[causes]" not in sent.stdout

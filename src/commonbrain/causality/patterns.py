@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -248,7 +248,9 @@ def _precursors(
     known = precursors(
         [_precursor_events(one, ones) for one, ones in zip(latest, leading, strict=True)]
     )
-    note_shown(_reports_in(known, leading))
+    note_shown(
+        report.id for ones in leading for report in ones if action_key(subject_of(report)) in known
+    )
     if not are_all:
         return tuple(known.values())
     outcomes = [one.occurred_at for one in those]
@@ -262,13 +264,6 @@ def _precursors(
         )
         for key, one in known.items()
     )
-
-
-def _reports_in(
-    known: Mapping[ActionKey, Precursor], leading: Sequence[Sequence[Memory]]
-) -> Iterator[int]:
-    """Find the reports that the precursors group."""
-    return (one.id for ones in leading for one in ones if action_key(subject_of(one)) in known)
 
 
 def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:

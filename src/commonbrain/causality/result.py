@@ -209,7 +209,7 @@ def step_of(
         strength=link.strength if link else None,
         observations=link.observations if link else None,
         score=hop.score if hop else None,
-        basis=_basis_of(hop) if hop else None,
+        basis=(link.basis if link else hop.basis) if hop else None,
         is_root=is_root,
         agent=memory.speaker or memory.agent,
         occurred_at=memory.occurred_at,
@@ -218,10 +218,6 @@ def step_of(
         source_message=format_id(message.id) if message is not None else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
     )
-
-
-def _basis_of(hop: Hop) -> str | None:
-    return hop.link.basis if hop.link else hop.basis
 
 
 def format_id(id_: int) -> str:

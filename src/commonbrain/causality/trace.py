@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -80,14 +79,11 @@ def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterab
     is_account = hop.link is None and Kind.ATOM in {cause.kind, effect.kind}
     if between.total_seconds() < 0 and not is_account:
         yield f"{format_id(cause.id)} is dated after its effect {format_id(effect.id)}."
-    elif between > SILENCE_MAX and not _explains(cause):
+    elif between > SILENCE_MAX and not (
+        isinstance(cause.detail, AtomDetail) and cause.detail.outcome_delay_s is not None
+    ):
         days = pluralize(between.days, "day lies", many="days lie")
         yield f"{days} between {ends}, and nothing is known in between."
-
-
-def _explains(memory: Memory) -> bool:
-    """Return whether the delay until the effect is known."""
-    return isinstance(memory.detail, AtomDetail) and memory.detail.outcome_delay_s is not None
 
 
 def evidence_limits(
@@ -102,7 +98,8 @@ def evidence_limits(
     once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
     only = sum(1 for hop in hops if hop.link and hop.link.type is LinkType.PRECEDES)
     words = sum(1 for hop in hops if hop.link is None)
-    past = sum(1 for hop in hops if not _holds(memories[hop.there], walker.now))
+    ends = [memories[hop.there] for hop in hops]
+    past = sum(end.state not in CURRENT_STATES or end.is_over(walker.now) for end in ends)
     counted_lines = (
         (once, f"of {total} seen fewer than {EPISODES_MIN} times: it may be a coincidence."),
         (only, f"of {total} only precede the effect, which proves no cause."),
@@ -111,10 +108,6 @@ def evidence_limits(
     )
     lines = [f"{count} {line}" for count, line in counted_lines if count]
     return (*lines, *open_ends(chain, depth_max=walker.depth_max))
-
-
-def _holds(memory: Memory, now: datetime) -> bool:
-    return memory.state in CURRENT_STATES and not memory.is_over(now)
 
 
 def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:

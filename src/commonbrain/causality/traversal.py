@@ -133,12 +133,6 @@ def causes_of(memory: Memory) -> str:
             return memory.text
 
 
-def _may_cause(memory: Memory) -> bool:
-    """Return whether a memory reports something that can have effects."""
-    text = effects_of(memory)
-    return reports_change(text) and not denies_change(text)
-
-
 def subject_of(memory: Memory) -> str:
     """Return subject and action of a memory, for counting."""
     match memory.detail:
@@ -329,7 +323,9 @@ class ChainWalker:
             return None
         its = causes_of(other) if is_back else effects_of(other)
         names, after = shared_names(memory.text, other.text), effect.occurred_at - cause.occurred_at
-        is_likely = after <= SILENCE_MAX and _may_cause(cause)
+        report = effects_of(cause)
+        may_cause = reports_change(report) and not denies_change(report)
+        is_likely = after <= SILENCE_MAX and may_cause
         score = _score_of_names(names, uses, sides=(stated, its), is_likely=is_likely)
         basis = basis_of_names(names)
         if not score and has_atom:
@@ -348,7 +344,8 @@ def _score_of_names(
     """
     surest = names[0].confidence if names else 0.0
     likeness = are_alike(*map(search_terms, sides))
-    is_agreed = _share_words(*sides) or (len(names) > 1 and surest >= _SPECIFIC_FROM)
+    words, others = (set(search_terms(without_names(side))) for side in sides)
+    is_agreed = _shared(words, others) > 0 or (len(names) > 1 and surest >= _SPECIFIC_FROM)
     score = 0.0
     if names and likeness >= ALIKE_MIN and is_agreed:
         # The less each leaves open, the surer both together.
@@ -359,12 +356,6 @@ def _score_of_names(
         rarest = max((one.confidence * rarities[one.key] for one in specific), default=0.0)
         score = max(rarest * _SPECIFIC_FROM, 0.0)
     return min(score, 1.0)
-
-
-def _share_words(one: str, other: str) -> bool:
-    """Return whether two statements agree in a word that is no part of a name."""
-    words, others = (set(search_terms(without_names(side))) for side in (one, other))
-    return _shared(words, others) > 0
 
 
 def _score_of_statements(one: str, other: str, *, is_near: bool) -> float:

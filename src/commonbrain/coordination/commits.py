@@ -6,6 +6,7 @@ from shlex import shlex
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.segmentation import split_sentences
 
 _COMMAND_CHARS_MAX: Final = 64 * 1024
 _ENDS: Final = frozenset("\n;&|()`")
@@ -67,7 +68,6 @@ COMMIT_TERMS: Final = (
     " squashed rebase rebased fixup amend gitmoji history signed checked version"
 ).split()
 """Words of which a rule about commits has one."""
-_SENTENCE: Final = lazy_pattern(r"[.!?;](?=\s|\Z)|\n")
 _RULE_CHARS_MAX: Final = 8_000
 _BRANCH: Final = (
     r"(?:main|master|trunk|develop|release|production|head"
@@ -130,7 +130,7 @@ _VERSIONED: Final = lazy_pattern(
 
 def concerns_commits(rule: str) -> bool:
     """Return whether a rule says how to commit, what runs before it, or what is never committed."""
-    return any(map(_concerns, _SENTENCE.split(rule[:_RULE_CHARS_MAX])))
+    return any(map(_concerns, split_sentences(rule[:_RULE_CHARS_MAX], at_semicolons=True)))
 
 
 def _concerns(sentence: str) -> bool:

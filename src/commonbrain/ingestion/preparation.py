@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 from commonbrain.clock import StageTimer, SystemClock
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.extras import extra_missing, is_installed, load_row
+from commonbrain.ingestion.rationale import rationales
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
@@ -84,7 +85,6 @@ from commonbrain.text.classification import (
 from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise, normalise_draft, without_injected_context
 from commonbrain.text.preferences import is_of_user
-from commonbrain.text.rationale import rationales
 from commonbrain.text.reading import read_undated
 from commonbrain.text.segmentation import split
 

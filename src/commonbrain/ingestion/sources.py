@@ -10,6 +10,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.deduplication import is_comparable
 from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.rationale import mentions
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
@@ -29,7 +30,6 @@ from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
-from commonbrain.text.rationale import mentions
 from commonbrain.text.repetition import may_repeat
 
 _HINT_CANDIDATES_MAX = 20

@@ -84,7 +84,7 @@ def folded(text: str) -> Sequence[FoldedText]:
     results: list[FoldedText] = []
     for _ in range(_ROUNDS_MAX):
         if "%" in text and _ESCAPED.search(text):
-            result = _replaced(text, _ESCAPES.finditer(text), by=_decoded)
+            result = _replaced(text, _ESCAPES.finditer(text), by=lambda match: unquote(match[0]))
         elif not text.isascii() and _HIDING.search(text):
             result = _replaced(text, _HIDDEN.finditer(text), by=_plain)
         else:
@@ -99,10 +99,6 @@ def origin(steps: Sequence[FoldedText], start: int, *, end: int) -> tuple[int, i
     for one in reversed(steps):
         start, end = one.span(start, end)
     return start, end
-
-
-def _decoded(match: re.Match[str]) -> str:
-    return unquote(match[0])
 
 
 def _plain(match: re.Match[str]) -> str:

@@ -278,7 +278,7 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         phrases=tuple(_phrases(words)),
         stated=keys_of(frame.value),
         whole=keys_of(clause),
-        modifiers=keys_of(_keys_before_noun(frame.before)),
+        modifiers=keys_of([word for word in _head(frame.before) if is_meaningful(word)][:-1]),
         names=frozenset(word.key for word in words if word.sort in _NAMING or _is_dated(word)),
         numbers=frozenset(word.key for word in words if word.sort is Sort.NUMBER),
         former=tuple(quoted_values(clause)),
@@ -371,13 +371,14 @@ def _lead(words: Sequence[Word]) -> frozenset[str]:
     """Return the words of a phrase before the subject: "On Sundays we eat at eight"."""
     if not words or words[0].plain not in _LEADING:
         return frozenset()
-    end = next((n for n, word in enumerate(words[1:], 1) if _ends_phrase(word)), len(words))
+    ends = (
+        n
+        for n, word in enumerate(words[1:], 1)
+        if word.sort is Sort.STOP
+        or (word.sort is Sort.FUNCTION and word.plain not in _WITHIN_PHRASE)
+    )
+    end = next(ends, len(words))
     return frozenset(word.key for word in words[1:end] if word.is_content)
-
-
-def _ends_phrase(word: Word) -> bool:
-    is_end = word.sort is Sort.FUNCTION and word.plain not in _WITHIN_PHRASE
-    return is_end or word.sort is Sort.STOP
 
 
 def _is_temporary(words: Sequence[Word]) -> bool:
@@ -417,10 +418,6 @@ def _is_part(word: Word) -> bool:
 def _is_dated(word: Word) -> bool:
     group = _group(word)
     return word.sort is Sort.NUMBER or (group is not None and group < DATES)
-
-
-def _keys_before_noun(words: Sequence[Word]) -> Sequence[Word]:
-    return [word for word in _head(words) if is_meaningful(word)][:-1]
 
 
 def _is_done(words: Sequence[Word], place: int | None) -> bool:

@@ -6,8 +6,8 @@ ending. No embedder is asked: the kind is decided before a vector exists, and mu
 whichever embedder a store has. With the vector of the default one, three or four texts more in a
 hundred would be right.
 
-`kind_weights.bin` comes from `brain eval kinds --fit PATH`: ridge regression on the half calibrate
-of `kinds.jsonl` in `commonbrain-evals`, texts of many trades and styles by several hands.
+`data/kind_weights.bin` comes from `brain eval kinds --fit PATH`: ridge regression on the half
+calibrate of `kinds.jsonl` in `commonbrain-evals`, texts of many trades and styles by several hands.
 """
 
 import re
@@ -223,7 +223,7 @@ PREDICTED: Final = (Kind.RULE, Kind.FACT, Kind.EVENT, Kind.INCIDENT, Kind.TASK)
 """The kinds that are chosen, in the order of the weights in a row."""
 ROW: Final = Struct(f"<I{len(PREDICTED)}b")
 """A row of the table: the hash of a feature, and its weight for each kind."""
-WEIGHTS_FILE: Final = "kind_weights.bin"
+WEIGHTS_FILE: Final = "data/kind_weights.bin"
 BIAS: Final = "bias"
 """The feature that every text has."""
 _BIAS_VALUE: Final = 0.5

@@ -32,6 +32,7 @@ _PRESENT: Final = frozenset(
     " miss lack hold pass move turn boot reboot restart retry produce contain handle treat".split()
 )
 """Verbs of a plural subject; after a singular they are as often nouns."""
+_VERBS: Final = _AUXILIARIES | _PAST | _PRESENT
 _ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
 _NO_VERBS: Final = frozenset(
     "this its his us bus status process access address always perhaps towards as was has is"
@@ -136,22 +137,20 @@ def verb_at(tokens: Sequence[str]) -> int | None:
 
     If none is recognized, the word after the first plural counts: "two customers embed it".
     """
-    places, outside = _outside_brackets(tokens)
+    places = [place for place, word in enumerate(tokens) if word != _BRACKETED]
+    outside = [tokens[place] for place in places]
     likely = (place for place in range(1, len(outside)) if _is_verb_at(outside, place))
     place = next(likely, None) or next(_after_plurals(outside), None)
     return None if place is None else places[place]
 
 
-def _outside_brackets(tokens: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
-    places = [place for place, word in enumerate(tokens) if word != _BRACKETED]
-    return places, [tokens[place] for place in places]
-
-
 def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     following = tokens[place + 1] if place + 1 < len(tokens) else ""
     before = tokens[place - 1]
-    is_verb = _is_verb(tokens[place], before=before, after=following)
-    return is_verb and not _is_in_genitive(before, following)
+    # A noun belongs to what is before it: "Ann's expired certificate", not "it's stuck".
+    is_genitive = before.endswith("'s") and before not in _NO_GENITIVES
+    is_noun = is_genitive and following != "" and following not in _LINKING
+    return not is_noun and _is_verb(tokens[place], before=before, after=following)
 
 
 def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
@@ -160,12 +159,6 @@ def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
         is_word = tokens[place].isalpha() and not tokens[place].isupper()
         if is_many and is_word and tokens[place] not in _LINKING:
             yield place
-
-
-def _is_in_genitive(before: str, after: str) -> bool:
-    """Return whether a word belongs to a noun: "Ann's expired certificate", not "it's stuck"."""
-    is_genitive = before.endswith("'s") and before not in _NO_GENITIVES
-    return is_genitive and after != "" and after not in _LINKING
 
 
 def _is_verb(word: str, *, before: str, after: str) -> bool:
@@ -181,13 +174,10 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
         is_many = _may_be_plural(before) or before in {"there", "here"} or before.isdecimal()
         return is_many or before in _BEFORE_PRESENT
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
-    return is_third and word.isalpha() and not _begins_verb(after)
+    # Before a verb it is a noun.
+    is_noun = after in _VERBS or after.endswith("ed")
+    return is_third and word.isalpha() and not is_noun
 
 
 def _may_be_plural(word: str) -> bool:
     return word.endswith("s") and not word.endswith("'s")
-
-
-def _begins_verb(word: str) -> bool:
-    """Return whether a word is certainly a verb, so that the one before it is a noun."""
-    return word in _AUXILIARIES or word in _PAST or word in _PRESENT or word.endswith("ed")

@@ -182,8 +182,8 @@ _STROKES: Final = str.maketrans("\u00f8\u0142\u0111\u0131", "oldi")
 
 @cache
 def listed_names(sort: str) -> frozenset[str]:
-    """Return the given names of `given_names.txt`: all as `given`, some as `word` or `place`."""
-    table = files("commonbrain.text").joinpath("given_names.txt").read_text("utf-8")
+    """Return the listed names: all as `given`, and those that are a `word` or a `place`, too."""
+    table = files("commonbrain.text").joinpath("data/given_names.txt").read_text("utf-8")
     names = re.sub("#.*", "", table).partition(f"[{sort}]")[2].partition("[")[0]
     return frozenset(names.split())
 

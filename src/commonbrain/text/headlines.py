@@ -103,7 +103,10 @@ def _read_lines(body: str) -> tuple[list[str], str, bool]:
     has_table = "-|-" in body.replace(" ", "").replace("+", "|")
     for line in (one[:_LINE_CHARS_MAX] for one in body.split("\n", _LINES_MAX)[:_LINES_MAX]):
         bare = line[_end(_MARKS.match(line)) :].strip()
-        text = _EMPHASIS.sub(r"\1", _without_prefix(_FENCES.sub(" ", bare).strip()))
+        text = _FENCES.sub(" ", bare).strip()
+        for _ in range(_PREFIXES_MAX):
+            text = text[_end(_PREFIX.match(text)) :]
+        text = _EMPHASIS.sub(r"\1", text)
         kind = None
         if _FENCE.match(bare):
             is_fenced = not is_fenced
@@ -129,12 +132,6 @@ def _read_lines(body: str) -> tuple[list[str], str, bool]:
 
 def _end(match: "re.Match[str] | None") -> int:
     return match.end() if match else 0
-
-
-def _without_prefix(line: str) -> str:
-    for _ in range(_PREFIXES_MAX):
-        line = line[_end(_PREFIX.match(line)) :]
-    return line
 
 
 # Sentences.

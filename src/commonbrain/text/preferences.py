@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.segmentation import split_sentences
 
 
 class Guidance(StrEnum):
@@ -25,7 +26,7 @@ _SCANNED_CHARS: Final = 4000
 _SENTENCE_CHARS: Final = 600
 """Longer stretches without an end are lists and logs."""
 _FENCE: Final = lazy_pattern(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_END: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+|(?<!\s)\s+[-\u2013\u2014]\s+")
+_DASH: Final = lazy_pattern(r"(?<!\s)\s+[-\u2013\u2014]\s+")
 _ASKS: Final = lazy_pattern(
     r"^\W*(?:what|which|who|why|how|do|does|did|should|have|has|is|are|was|were|can i|when do)\b"
     r"[^.!]*\?\W*$",
@@ -125,6 +126,7 @@ def is_of_user(text: str) -> bool:
 def _sentences(text: str) -> Iterator[str]:
     """Yield the sentences of the beginning that may state either, without code."""
     prose = _FENCE.sub(" ", text[:_SCANNED_CHARS]).replace("\u2019", "'")
-    for sentence in _END.split(prose):
-        if len(sentence) <= _SENTENCE_CHARS and not _ASKS.search(sentence):
-            yield sentence
+    for statement in split_sentences(prose, at_semicolons=True):
+        for part in _DASH.split(statement):
+            if len(part) <= _SENTENCE_CHARS and not _ASKS.search(part):
+                yield part

@@ -63,7 +63,8 @@ def quoted_values(clause: Sequence[Word]) -> Iterator[tuple[str, ...]]:
     plain = [word.plain for word in clause]
     for place, word in enumerate(plain):
         opens = word in _OPENING or word.endswith("n't")
-        if opens and not is_unreal(_part_before(clause, place)):
+        comma = next((n for n in range(place, 0, -1) if clause[n - 1].written in ",("), 0)
+        if opens and not is_unreal(clause[comma:place]):
             yield from chain(
                 _after_from(clause, plain, place=place),
                 _of_verb(clause, plain, place=place),
@@ -74,12 +75,6 @@ def quoted_values(clause: Sequence[Word]) -> Iterator[tuple[str, ...]]:
 def is_unreal(words: Sequence[Word]) -> bool:
     """Return whether words say what is not so, or not yet."""
     return any(word.sort in _UNREAL or word.plain in _WISHED for word in words)
-
-
-def _part_before(clause: Sequence[Word], place: int) -> Sequence[Word]:
-    """Return the words before a place, from the last comma on."""
-    start = next((n for n in range(place, 0, -1) if clause[n - 1].written in ",("), 0)
-    return clause[start:place]
 
 
 def opposes(clause: Sequence[Word], place: int) -> bool:
@@ -161,7 +156,10 @@ def _at_marker(
     clause: Sequence[Word], plain: Sequence[str], *, place: int
 ) -> Iterator[tuple[str, ...]]:
     """Yield what follows or precedes words that say that it is replaced."""
-    if plain[place] in ARROWS and _is_of_one_kind(clause, place):
+    # "Exit code 1 -> retry" has a number on one side only.
+    sides = (*clause[max(0, place - 1) : place], *clause[place + 1 : place + 2])
+    is_of_one_kind = len({word.sort is Sort.NUMBER for word in sides}) == 1
+    if plain[place] in ARROWS and is_of_one_kind:
         yield _phrase_before(clause[:place])
     ended = clause[: place - 1 if plain[place - 1] in ARTICLES else place] if place else ()
     if plain[place] in _AFTER and ended and ended[-1].plain in BE:
@@ -171,12 +169,6 @@ def _at_marker(
     marker = next((one for one in _BEFORE if tuple(plain[place : place + len(one)]) == one), None)
     if marker is not None:
         yield _phrase_of(clause[place + len(marker) :])
-
-
-def _is_of_one_kind(clause: Sequence[Word], place: int) -> bool:
-    """Return whether both sides of an arrow are numbers, or neither: not "exit code 1 -> retry"."""
-    sides = [clause[place - 1 : place], clause[place + 1 : place + 2]]
-    return len({one.sort is Sort.NUMBER for side in sides for one in side}) == 1
 
 
 def _is_first(words: Sequence[Word], place: int) -> bool:

@@ -219,16 +219,17 @@ def states_failure(text: str) -> bool:
 
 def _main_clause(words: Sequence[Word]) -> Sequence[Word]:
     """Return a clause without the first clause that depends on it."""
-    at = next((n for n in range(len(words)) if _is_dependent(words, n)), len(words))
+    dependents = (
+        n
+        for n, (word, after) in enumerate(zip(words, (*words[1:], None), strict=False))
+        # With a number it says a time: "since 2024".
+        if word.plain in _DEPENDENT and (after is None or after.sort is not Sort.NUMBER)
+    )
+    at = next(dependents, len(words))
     if at:
         return words[:at]
     comma = next((n + 1 for n, word in enumerate(words) if word.written == ","), 0)
     return words[comma:]
-
-
-def _is_dependent(words: Sequence[Word], at: int) -> bool:
-    is_time = any(word.sort is Sort.NUMBER for word in words[at + 1 : at + 2])
-    return words[at].plain in _DEPENDENT and not is_time
 
 
 def _is_denied(words: Sequence[Word]) -> bool:
@@ -344,17 +345,20 @@ def _is_act(words: Sequence[Word], place: int) -> bool:
     if place == 0:
         # "Suspended users cannot pay" describes the users.
         return not any(w.plain in BE or w.sort in {Sort.MODAL, Sort.NEGATION} for w in words[2:4])
-    verb = next((w.plain for w in reversed(words[:place]) if not _is_between(w)), "")
+    # These may stand between "was" and its participle.
+    verbs = (
+        word.plain
+        for word in reversed(words[:place])
+        if word.sort is not Sort.NEGATION
+        and word.plain not in _ADVERBS
+        and not word.plain.endswith("ly")
+    )
+    verb = next(verbs, "")
     if verb in BE | {"got"}:
         return verb in {"was", "were", "got", "been"} and words[place].stem not in _SUFFERED
     is_in_phrase = words[place - 1].sort in {Sort.NUMBER, Sort.FUNCTION, Sort.QUANTIFIER}
     precedes_noun = any(word.is_content for word in words[place + 1 : place + 2])
     return verb in _PERFECT or not (is_in_phrase and precedes_noun)
-
-
-def _is_between(word: Word) -> bool:
-    """Return whether a word may stand between "was" and its participle."""
-    return word.sort is Sort.NEGATION or word.plain in _ADVERBS or word.plain.endswith("ly")
 
 
 def _is_past(word: Word) -> bool:

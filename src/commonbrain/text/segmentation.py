@@ -21,6 +21,7 @@ NOT_ABBREVIATED: Final = r"(?<!\b(?:Dr|Mr|Ms|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!
 _SENTENCE_END: Final = lazy_pattern(
     rf"(?<=[.!?]){NOT_ABBREVIATED}\s+|(?<=[。！？])\s*|\n+"  # noqa: RUF001 full-width marks
 )
+_STATEMENT_END: Final = lazy_pattern(rf"{_SENTENCE_END.pattern}|(?<=[;；])\s+")  # noqa: RUF001
 _UNSPACED: Final = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Kana and Han, written without spaces; two characters are about one word."""
 
@@ -107,12 +108,13 @@ def _title(line: str) -> tuple[int, str]:
     return (level, text) if text and is_short and not {"*", "\n"} & set(text) else (0, "")
 
 
-def split_sentences(text: str) -> list[str]:
+def split_sentences(text: str, *, at_semicolons: bool = False) -> list[str]:
     """Split a text into its sentences and lines, each with its final mark and without outer blanks.
 
     Takes time linear in the length of the text.
     """
-    return [one for part in _SENTENCE_END.split(text) if (one := part.strip())]
+    ends = _STATEMENT_END if at_semicolons else _SENTENCE_END
+    return [sentence for part in ends.split(text) if (sentence := part.strip())]
 
 
 def count_words(text: str) -> int:

@@ -389,14 +389,8 @@ def _claims(sources: Sequence[SourceText]) -> Iterator[Point]:
         (_WORTH[role_of(sentence) or ClauseType.NOTED] * (0.5 + source.weight), sentence, of)
         for of, source in enumerate(sources)
         for one in split_sentences(without_tags(source.text))
-        if (sentence := _claim(one)) is not None
+        # All of it, without its label, or one of its clauses.
+        for sentence in islice(filter(is_durable, (one, without_label(one), *clauses_of(one))), 1)
     ]
     for _, sentence, of in sorted(lasting, key=lambda one: -one[0]):
         yield Point(text=spoken(sentence, sources[of].speaker), of=(of,))
-
-
-def _claim(sentence: str) -> str | None:
-    """Return what may last of a sentence: all of it, without its label, or one of its clauses."""
-    return next(
-        filter(is_durable, (sentence, without_label(sentence), *clauses_of(sentence))), None
-    )

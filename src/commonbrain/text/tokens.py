@@ -171,7 +171,10 @@ def upper_bound(text: str) -> int:
 def _hundredths(text: str) -> int:
     shape = text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
     price = _price_of_short if len(shape) <= _SHORT_SHAPE else _price_of_shape
-    unsimplified = _unsimplified(text) if b"Z" in shape else 0
+    if b"Z" not in shape:
+        return price(shape)
+    han = "".join(_HAN.findall(text))
+    unsimplified = len(han) - len(han.encode("gb2312", "ignore")) // 2
     return price(shape) + _UNSIMPLIFIED * unsimplified
 
 
@@ -186,12 +189,6 @@ _SHAPES_MAX: Final = 4096
 
 _price_of_short: Final = lru_cache(_SHAPES_MAX)(_price_of_shape)
 """The same memories are shown again and again, and their lines differ only in digits."""
-
-
-def _unsimplified(text: str) -> int:
-    """Count the Han characters that are not simplified Chinese."""
-    han = "".join(_HAN.findall(text))
-    return len(han) - len(han.encode("gb2312", "ignore")) // 2
 
 
 class _Prices(dict[bytes, int]):
@@ -212,34 +209,23 @@ def _price(piece: bytes) -> int:
     body = piece.lstrip(b" ") or piece
     kind = body[-1:]
     if kind in _SCRIPTS:
-        return _script(kind, length=len(body), bare=len(body) == len(piece))
+        spaced_base, bare_base, slope = _SCRIPTS[kind]
+        base = bare_base if len(body) == len(piece) else spaced_base
+        return max(100, base + slope * len(body))
     if kind == b"0":
         return 100 * -(-len(body) // 3)  # o200k_base cuts digits in threes
     if _JUMBLE.match(piece):
-        return _jumble(piece)
+        # Letters that change case back and forth, as in base64.
+        first = piece.index(b"a") + 1
+        return _word(piece[:first]) + _word(piece[first:]) + _JUMBLED
     if not piece.strip(b" \tn"):
         return 100 * -(-len(piece) // _SPACES_MAX)
     if _LETTERS.search(body):
         return _word(piece)
-    return _signs(body, before=piece[: len(piece) - len(body)])
-
-
-def _signs(body: bytes, *, before: bytes) -> int:
-    """Return the price of a run of signs; a few following line ends are free."""
-    signs = body.rstrip(b"n")
+    # A run of signs; a few following line ends are free.
+    signs, before = body.rstrip(b"n"), piece[: len(piece) - len(body)]
     lines = (len(body) - len(signs)) // _SPACES_MAX
     return _step(_SIGNS[before], len(_RULER.sub(rb"\1\1\1", signs)), beyond=_SIGN) + 100 * lines
-
-
-def _jumble(piece: bytes) -> int:
-    """Return the price of letters that change case back and forth, as in base64."""
-    first = piece.index(b"a") + 1
-    return _word(piece[:first]) + _word(piece[first:]) + _JUMBLED
-
-
-def _script(kind: bytes, *, length: int, bare: bool) -> int:
-    spaced_base, bare_base, slope = _SCRIPTS[kind]
-    return max(100, (bare_base if bare else spaced_base) + slope * length)
 
 
 def _word(piece: bytes) -> int:

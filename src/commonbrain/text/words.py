@@ -368,7 +368,9 @@ class Phrases:
     def __init__(self, listed: str) -> None:
         self._by_first: Final = defaultdict[str, list[Sequence[str]]](list)
         for phrase in listed.split(","):
-            first, *rest = map(_form, phrase.split())
+            first, *rest = (
+                f"{stem(part[:-1])}*" if part.endswith("*") else part for part in phrase.split()
+            )
             self._by_first[first].append(rest)
 
     def place_in(self, words: Sequence[Word]) -> int | None:
@@ -382,15 +384,11 @@ class Phrases:
     def _begins_at(self, words: Sequence[Word], place: int) -> bool:
         word = words[place]
         return any(
-            all(map(_is_form, words[place + 1 :], rest)) and len(words) - place > len(rest)
+            len(words) - place > len(rest)
+            and all(
+                part in {follower.plain, f"{follower.stem}*"}
+                for follower, part in zip(words[place + 1 :], rest, strict=False)
+            )
             for form in (word.plain, f"{word.stem}*")
             for rest in self._by_first.get(form, ())
         )
-
-
-def _form(part: str) -> str:
-    return f"{stem(part[:-1])}*" if part.endswith("*") else part
-
-
-def _is_form(word: Word, part: str) -> bool:
-    return part in {word.plain, f"{word.stem}*"}

@@ -14,6 +14,7 @@ from typing import Final
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.segmentation import split_sentences
 
 PREMISES_MAX: Final = 2
 """Clauses of one text to look up: each costs an embedding and a search."""
@@ -36,7 +37,9 @@ def rationales(text: str) -> tuple[str, ...]:
     if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
         return ()
     clauses = (
-        clause for sentence in _END.split(text[:_TEXT_CHARS_MAX]) for clause in _reasons(sentence)
+        clause
+        for sentence in split_sentences(text[:_TEXT_CHARS_MAX], at_semicolons=True)
+        for clause in _reasons(sentence)
     )
     stripped = (clause.strip(_EDGE) for clause in clauses)
     fit = (one for one in stripped if _WORDS_MIN <= len(one.split()) <= _WORDS_MAX)
@@ -74,7 +77,6 @@ def _reasons(sentence: str) -> Iterator[str]:
 
 
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}-"
-_END: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+")
 _REASON: Final = lazy_pattern(
     r"(?P<so>,? (?:so we|and so|so it|so they|therefore|hence|thus|which is why) )"
     r"|\b(?:because of the fact that|because(?! of)|given(?: that)?(?= )|seeing that|now that"
