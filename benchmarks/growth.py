@@ -87,7 +87,8 @@ def _supersede(brain: Brain, ids: list[int]) -> None:
                 unit.amend(
                     memories[old],
                     superseded(memories[old], by=new, at=unit.now),
-                    change_context=unit.change_context(Action.SUPERSEDE, "A newer value."),
+                    action=Action.SUPERSEDE,
+                    reason="A newer value.",
                 )
 
 

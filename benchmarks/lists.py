@@ -124,7 +124,8 @@ def _supersede(brain: Brain, ids: Sequence[int]) -> None:
             unit.amend(
                 memories[old],
                 superseded(memories[old], by=new, at=unit.now),
-                change_context=unit.change_context(Action.SUPERSEDE, "A newer value."),
+                action=Action.SUPERSEDE,
+                reason="A newer value.",
             )
 
 

@@ -98,9 +98,7 @@ class Erase:
             preview = _preview(selection, partly_derived, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
-            check_pending_acks_of(
-                unit.tx, self.caller, memories=selection.taken, now=unit.now, is_resolving=True
-            )
+            check_pending_acks_of(unit, selection.taken, is_resolving=True)
             receipt = _scrub(unit, selection.taken, reason=why)
             archives = withdraw_archives(unit.tx, now=unit.now) if selection.taken else []
             preview = replace(preview, affected=unit.propagate_invalidation())

@@ -7,7 +7,7 @@ Maintenance writes what others must notice: expiries, stale tasks, retention pol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, cast
@@ -196,8 +196,14 @@ class Maintain:
                 for turn in _turns(tx, page, due_by=due_by):
                     counts[turn.name] += 1
                     shown = examples.setdefault(turn.name, ())
-                    if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, turn.before):
-                        examples[turn.name] = (*shown, _example(turn))
+                    before = turn.before
+                    if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, before):
+                        example = Example(
+                            id=ids.show(ids.MEMORY, before.id),
+                            headline=before.headline,
+                            reason=turn.reason,
+                        )
+                        examples[turn.name] = (*shown, example)
             counts += Counter(
                 evaluations=tx.evaluations.surplus(newest=EVALUATIONS_RETAINED),
                 artifacts=count_unused_artifacts(tx, now=due_by.now),
@@ -214,18 +220,8 @@ def maintain(task: JobContext) -> None:
         return
     while task.is_live:
         reached = dict(task.job.reached)
-        if "turned" not in reached:
-            _turn_page(task, reached)
-        elif "dropped" not in reached:
-            _drop_page(task, reached)
-        elif "emptied" not in reached:
-            _empty_page(task, reached)
-        elif "worded" not in reached:
-            _word_page(task, reached)
-        elif "read" not in reached:
-            _read_page(task, reached)
-        else:
-            _check_page(task, reached)
+        step = next((step for name, step in _STEPS.items() if name not in reached), _check_page)
+        step(task, reached)
 
 
 def _turn_page(task: JobContext, reached: dict[str, object]) -> None:
@@ -238,11 +234,7 @@ def _turn_page(task: JobContext, reached: dict[str, object]) -> None:
     caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
     with task.step() as tx:
         is_cut = _apply_turns(tx, page, caller=caller, due_by=due_by, reached=reached)
-        if len(page) < MAINTAINED_AT_ONCE:
-            reached.pop(_AFTER, None)
-            reached["turned"] = True
-        else:
-            reached[_AFTER] = page[-1]
+        _go_on(reached, page, key=_AFTER, end="turned")
         task.save_progress(tx, _TURNING if "turned" in reached else _TURNING / 2, reached=reached)
     if is_cut:
         continue_propagation(services, caller)
@@ -320,10 +312,7 @@ def _word_page(task: JobContext, reached: dict[str, object]) -> None:
         for one in memories:
             tx.index.reword(one)
         _count(reached, "reworded", more=len(memories))
-        if len(page) == MAINTAINED_AT_ONCE:
-            reached[_WORDED] = page[-1]
-        else:
-            reached["worded"] = True
+        _go_on(reached, page, key=_WORDED, end="worded")
         task.save_progress(tx, _WORDING, reached=reached)
 
 
@@ -340,10 +329,7 @@ def _read_page(task: JobContext, reached: dict[str, object]) -> None:
         for one in tx.memories.get(page).values():
             if one.state in FINDABLE_STATES and extra_words(f"{one.text} {one.keywords}"):
                 tx.index.reword(one)
-        if len(page) == MAINTAINED_AT_ONCE:
-            reached[_READ] = page[-1]
-        else:
-            reached["read"] = True
+        _go_on(reached, page, key=_READ, end="read")
         task.save_progress(tx, _WORDING, reached=reached)
 
 
@@ -367,6 +353,25 @@ def _check_page(task: JobContext, reached: dict[str, object]) -> None:
             enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=now)
         reached |= {"unembedded": pending, "suspects": suspects}
         task.finish(tx, {name: reached.get(name, 0) for name in RESULT_COUNTS})
+
+
+_STEPS: Final[Mapping[str, Callable[[JobContext, dict[str, object]], None]]] = {
+    "turned": _turn_page,
+    "dropped": _drop_page,
+    "emptied": _empty_page,
+    "worded": _word_page,
+    "read": _read_page,
+}
+"""The steps before the last, each under the name of its end in the progress of a job."""
+
+
+def _go_on(reached: dict[str, object], page: Sequence[int], *, key: str, end: str) -> None:
+    """Note where the next page begins, or the end of a step."""
+    if len(page) == MAINTAINED_AT_ONCE:
+        reached[key] = page[-1]
+    else:
+        reached.pop(key, None)
+        reached[end] = True
 
 
 def count_suspects(tx: Transaction, services: Services, *, caller: Caller) -> int:
@@ -401,11 +406,6 @@ def _turns(tx: Transaction, page: Sequence[int], *, due_by: DueBy) -> Iterator[S
         turn = state_change_of(one, due_by.rules, now=due_by.now, changed_at=changed.get(one.id))
         if turn is not None:
             yield turn
-
-
-def _example(turn: StateChange) -> Example:
-    one = turn.before
-    return Example(id=ids.show(ids.MEMORY, one.id), headline=one.headline, reason=turn.reason)
 
 
 def _count(reached: dict[str, object], name: str, *, more: int) -> None:

@@ -121,6 +121,4 @@ def _task(unit: UnitOfWork, id_: str) -> tuple[Memory, TaskDetail]:
 
 def _amend(unit: UnitOfWork, task: Memory, *, detail: TaskDetail, action: Action) -> None:
     if detail != task.detail:
-        unit.amend(
-            task, replace(task, detail=detail), change_context=unit.change_context(action, None)
-        )
+        unit.amend(task, replace(task, detail=detail), action=action)

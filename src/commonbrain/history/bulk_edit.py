@@ -129,8 +129,7 @@ class BulkEdit:
 def _change(unit: UnitOfWork, memory: Memory, *, action: BulkAction, proposal: Proposal) -> None:
     if action is BulkAction.ARCHIVE:
         archived = replace(memory, state=State.ARCHIVED)
-        change_context = unit.change_context(proposal.op, proposal.reason)
-        unit.amend(memory, archived, change_context=change_context)
+        unit.amend(memory, archived, action=proposal.op, reason=proposal.reason)
     else:
         apply_change(unit, proposal)
 

@@ -25,9 +25,7 @@ from commonbrain.model.tasks import TaskDecision, ack_image
 from commonbrain.model.timestamps import show_instant
 from commonbrain.security.authority import Proposal, intrinsic_trust, proposal_of
 from commonbrain.storage.change_log import (
-    ChangeContext,
     annotation_image,
-    record_related_change,
     settled_image,
 )
 from commonbrain.storage.interface import Annotation
@@ -161,69 +159,50 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
     """Carry out and record one step of a plan."""
     match step:
         case UpdateMemory(before=before, after=after, action=action):
-            unit.amend(
-                before,
-                after,
-                change_context=unit.change_context(action or proposal.op, proposal.reason),
-            )
+            unit.amend(before, after, action=action or proposal.op, reason=proposal.reason)
         case PutLink():
-            put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
-        case PutAck():
-            _put_ack(unit, step)
+            put_link(unit, step, action=proposal.op, reason=proposal.reason)
+        case PutAck(memory=memory, known=known, ack=ack):
+            unit.tx.acks.put(ack)
+            unit.record(
+                memory,
+                action=Action.ACK,
+                reason=ack.describe(),
+                before={"ack": ack_image(known)} if known else {},
+                after={"ack": ack_image(ack)},
+            )
         case AddAnnotation(memory=memory, text=text):
-            _add_annotation(unit, memory, text=text)
-        case ResolveReviews():
-            _resolve_reviews(unit, step, proposal=proposal)
+            trust, agent = intrinsic_trust(unit.caller), unit.caller.agent
+            noted = Annotation(
+                memory_id=memory.id, text=text, agent=agent, trust=trust, at=unit.now
+            )
+            image = annotation_image(replace(noted, id=unit.tx.annotations.add(noted)))
+            unit.record(memory, action=Action.ANNOTATE, after={"annotation": image})
+        case ResolveReviews(memory=memory, reviews=reviews):
+            by, why = unit.caller.agent, proposal.reason
+            settled = [
+                replace(review, settled_at=unit.now, settled_by=by, reason=why)
+                for review in reviews
+            ]
+            unit.tx.reviews.put(settled)
+            unit.tx.reviews.touch([memory.id], at=unit.now)
+            image = {"review": settled_image(settled)}
+            unit.record(memory, action=Action.REVIEW, reason=why, after=image)
 
 
-def put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
+def put_link(unit: UnitOfWork, step: PutLink, *, action: Action, reason: str | None = None) -> None:
     """Store or remove a link, and record it for its memory."""
     known, link = step.known, step.link
     if link is not None:
         unit.tx.links.replace(link)
     elif known is not None:
         unit.tx.links.drop(known.from_id, known.to_id, type_=known.type)
-    record_related_change(
-        unit.tx,
+    unit.record(
         step.memory,
-        change_context=change_context,
+        action=action,
+        reason=reason,
         before={"link": link_image(known)} if known else {},
         after={"link": link_image(link)} if link else {},
-    )
-
-
-def _put_ack(unit: UnitOfWork, step: PutAck) -> None:
-    unit.tx.acks.put(step.ack)
-    record_related_change(
-        unit.tx,
-        step.memory,
-        change_context=unit.change_context(Action.ACK, step.ack.describe()),
-        before={"ack": ack_image(step.known)} if step.known else {},
-        after={"ack": ack_image(step.ack)},
-    )
-
-
-def _add_annotation(unit: UnitOfWork, memory: Memory, *, text: str) -> None:
-    trust = intrinsic_trust(unit.caller)
-    noted = Annotation(
-        memory_id=memory.id, text=text, agent=unit.caller.agent, trust=trust, at=unit.now
-    )
-    image = annotation_image(replace(noted, id=unit.tx.annotations.add(noted)))
-    change_context = unit.change_context(Action.ANNOTATE, None)
-    record_related_change(
-        unit.tx, memory, change_context=change_context, before={}, after={"annotation": image}
-    )
-
-
-def _resolve_reviews(unit: UnitOfWork, step: ResolveReviews, *, proposal: Proposal) -> None:
-    by, why = unit.caller.agent, proposal.reason
-    settled = [replace(one, settled_at=unit.now, settled_by=by, reason=why) for one in step.reviews]
-    unit.tx.reviews.put(settled)
-    unit.tx.reviews.touch([step.memory.id], at=unit.now)
-    image = {"review": settled_image(settled)}
-    change_context = unit.change_context(Action.REVIEW, why)
-    record_related_change(
-        unit.tx, step.memory, change_context=change_context, before={}, after=image
     )
 
 

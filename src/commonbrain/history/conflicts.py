@@ -1,28 +1,122 @@
-"""Conflicts and chains: keep both memories, or decide for one of them."""
+"""Chains and conflicts: restore a memory, keep both, or decide for one of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from commonbrain.history.change_plan import (
     ChangePlan,
     PutLink,
+    Step,
     UpdateMemory,
     amend_steps,
     check_current,
     show,
 )
-from commonbrain.history.metadata import find_link
-from commonbrain.history.supersede import check_is_head, check_stays_visible
-from commonbrain.history.undo import as_before, successor_of
+from commonbrain.history.metadata import link_step, resolve_reviews_steps
+from commonbrain.history.supersede import check_is_head, check_stays_visible, inherited_links
+from commonbrain.history.undo import believed_again, image_before
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_placeable, strengthened
-from commonbrain.model.memory import Memory, State
-from commonbrain.model.revision import Action, superseded
-from commonbrain.security.authority import Proposal, endorsed, intrinsic_trust
+from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_placeable
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State, is_erased
+from commonbrain.model.revision import Action, restored, superseded
+from commonbrain.retrieval.get import head_of
+from commonbrain.security.authority import Proposal, endorsed
 from commonbrain.storage.change_log import check_lease
+
+
+def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+    """Restore a memory that was superseded, forgotten or archived, or has expired."""
+    if is_erased(memory):
+        raise RejectedError(
+            f"{show(memory)} was erased; its text no longer exists.",
+            code="erased",
+            hint="Remember it again if you need it.",
+        )
+    match memory.state:
+        case State.SUPERSEDED:
+            return _restore_superseded(unit, memory)
+        case State.FORGOTTEN:
+            back = as_before(unit, memory)
+            hint = f"It is {back.state} again, as it was before it was forgotten."
+            return ChangePlan(
+                steps=(UpdateMemory(before=memory, after=back),),
+                hint=None if back.state in CURRENT_STATES else hint,
+            )
+        case state if state in AWAITING_STATES:
+            raise RejectedError(
+                f"{show(memory)} is {state}: it was never active.",
+                code="not_current",
+                hint=f"Decide on it: revise approve or reject {show(memory)}.",
+            )
+        case _:
+            back = restored(memory, at=unit.now)
+            if back is None:
+                return ChangePlan()
+            reviews = unit.tx.reviews.of([memory.id]).get(memory.id, ())
+            # Propagation archived it; the restore says that it is valid.
+            is_unsupported = any(review.is_of_itself for review in reviews)
+            confirmed = resolve_reviews_steps(unit, memory) if is_unsupported else ()
+            return ChangePlan(steps=(UpdateMemory(before=memory, after=back), *confirmed))
+
+
+def _restore_superseded(unit: UnitOfWork, memory: Memory) -> ChangePlan:
+    """Plan to make the old memory current again, and to forget its successor."""
+    successor = successor_of(unit, memory)
+    retired = replace(successor, state=State.FORGOTTEN, superseded_count=0)
+    steps: tuple[Step, ...] = (
+        UpdateMemory(before=successor, after=retired),
+        UpdateMemory(before=memory, after=as_before(unit, memory)),
+        *(
+            PutLink(memory=successor, known=link, link=None)
+            for link in inherited_links(unit, successor)
+        ),
+    )
+    return ChangePlan(steps=steps, hint=f"{show(successor)}, which had replaced it, is forgotten.")
+
+
+def successor_of(unit: UnitOfWork, memory: Memory) -> Memory:
+    """Return the successor of a memory, if that has no successor itself.
+
+    Raises:
+        RejectedError: `mid_chain`, naming the newest memory.
+
+    """
+    by = memory.superseded_by
+    successor = unit.tx.memories.get([by])[by] if by is not None else memory
+    if successor.state is not State.SUPERSEDED:
+        return successor
+    head = head_of(unit.tx, memory)
+    raise RejectedError(
+        f"{show(memory)} is in the middle of its chain.",
+        code="mid_chain",
+        hint=f"Revise the current one: {show(head)}.",
+    )
+
+
+def as_before(unit: UnitOfWork, memory: Memory) -> Memory:
+    """Return a superseded or forgotten memory as before that.
+
+    An expiry that has passed would hide it at once, and is dropped.
+    """
+    changes = unit.tx.changes.of([memory.id])
+    ended = [
+        change
+        for change in changes
+        if change.after.get("state") is memory.state
+        and change.before.get("state") not in {None, State.FORGOTTEN}
+    ]
+    image: dict[str, Any] = {"state": State.ACTIVE, "superseded_by": None, "superseded_at": None}
+    if ended:
+        image = image_before(ended[-1], changes)
+    # What it had replaced is current again, and stays so.
+    image["superseded_count"] = memory.superseded_count
+    back = believed_again(unit, memory, after=replace(memory, **image))
+    is_over = back.state in CURRENT_STATES and back.is_over(unit.now)
+    return replace(back, expires_at=None) if is_over else back
 
 
 def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
@@ -46,7 +140,7 @@ def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Change
         steps=(
             UpdateMemory(before=memory, after=as_before(unit, memory)),
             UpdateMemory(before=successor, after=freed),
-            _related(unit, memory, other=successor, proposal=proposal),
+            link_step(unit, memory, to=successor, type_=LinkType.RELATES_TO, basis=proposal.reason),
         )
     )
 
@@ -100,7 +194,8 @@ def _declare_both(
             unit.tx, memory, other=other, space=unit.services.space_for(unit.caller)
         ):
             raise _no_conflict(memory, other)
-    return ChangePlan(steps=(*removed, _related(unit, memory, other=other, proposal=proposal)))
+    related = link_step(unit, memory, to=other, type_=LinkType.RELATES_TO, basis=proposal.reason)
+    return ChangePlan(steps=(*removed, related))
 
 
 def _place(unit: UnitOfWork, memory: Memory, *, proposal: Proposal, other: Memory) -> ChangePlan:
@@ -152,18 +247,3 @@ def _without_conflict(unit: UnitOfWork, memory: Memory, *, other: Memory) -> tup
     pair = {memory.id: memory, other.id: other}
     between = _conflicts_between(unit, memory, other=other)
     return tuple(PutLink(memory=pair[one.from_id], known=one, link=None) for one in between)
-
-
-def _related(unit: UnitOfWork, memory: Memory, *, other: Memory, proposal: Proposal) -> PutLink:
-    made = Link(
-        from_id=memory.id,
-        to_id=other.id,
-        type=LinkType.RELATES_TO,
-        basis=proposal.reason,
-        agent=unit.caller.agent,
-        trust=intrinsic_trust(unit.caller),
-        created_at=unit.now,
-        observed_at=unit.now,
-    )
-    known = find_link(unit.tx, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
-    return PutLink(memory=memory, known=known, link=strengthened(known, made) if known else made)

@@ -30,13 +30,13 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where
 from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_archived, last_touched
-from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter, KindFilter
+from commonbrain.model.query import FeedbackMark, Filter, KindFilter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, is_authorized
 from commonbrain.services import Services
-from commonbrain.storage.change_log import check_lease, record_feedback
+from commonbrain.storage.change_log import check_lease
 
 _NOTHING_DONE: Final = "Nothing is changed."
 
@@ -123,9 +123,7 @@ def _forget(
     ids = given.get("ids", ())
     if len(ids) == 1:
         [only] = select(unit, given)
-        check_pending_acks_of(
-            unit.tx, unit.caller, memories=[only], now=unit.now, is_resolving=True
-        )
+        check_pending_acks_of(unit, [only], is_resolving=True)
         check_may_write(unit.caller, only.scope)
         if only.state is not State.FORGOTTEN and not is_authorized(unit.caller, only):
             proposal = Proposal(op=Action.FORGET, id=only.id, reason=reason)
@@ -141,22 +139,14 @@ def _forget(
     preview = preview_change(unit, selection, action=Action.FORGET, confirm=confirm, reason=reason)
     if preview.count > 1 and confirm != preview.count:
         return preview
-    check_pending_acks_of(
-        unit.tx, unit.caller, memories=selection.taken, now=unit.now, is_resolving=True
-    )
-    for one in selection.taken:
-        check_lease(unit.tx, unit.caller, memory=one, now=unit.now)
-    change_context = unit.change_context(Action.FORGET, reason)
-    for one in selection.taken:
-        unit.amend(one, replace(one, state=State.FORGOTTEN), change_context=change_context)
+    check_pending_acks_of(unit, selection.taken, is_resolving=True)
+    for memory in selection.taken:
+        check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
+        forgotten = replace(memory, state=State.FORGOTTEN)
+        unit.amend(memory, forgotten, action=Action.FORGET, reason=reason)
     if ids:
         # Forgetting a memory right after a recall showed it is negative feedback.
-        taken = [one.id for one in selection.taken]
-        record_feedback(
-            unit.tx,
-            unit.services,
-            use=FeedbackEvent.by(unit.caller, taken, mark=FeedbackMark.WRONG, at=unit.now),
-        )
+        unit.credit([memory.id for memory in selection.taken], mark=FeedbackMark.WRONG)
     left = "More are left: repeat the call to see them." if selection.is_more else None
     status = Phase.DONE if selection.taken else Phase.UNCHANGED
     before = [] if selection.taken else [memory_ref(one) for one in select(unit, given)]
@@ -247,10 +237,10 @@ def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
     preview, taken = _plan(unit, options)
     if options.confirm != preview.count:
         return preview
-    check_pending_acks_of(unit.tx, unit.caller, memories=taken, now=unit.now)
-    change_context = unit.change_context(Action.PRUNE, options.reason)
-    for one in taken:
-        unit.amend(one, replace(one, state=State.FORGOTTEN), change_context=change_context)
+    check_pending_acks_of(unit, taken)
+    for memory in taken:
+        forgotten = replace(memory, state=State.FORGOTTEN)
+        unit.amend(memory, forgotten, action=Action.PRUNE, reason=options.reason)
     left = "More are left: prune again." if preview.is_more else None
     return replace(preview, status=Phase.DONE if taken else Phase.UNCHANGED, hint=left)
 

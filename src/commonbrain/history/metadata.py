@@ -26,7 +26,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError, check_cha
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskStatus
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
-from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
+from commonbrain.model.links import INHERITED, STRENGTH_DEFAULT, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, check_may_write
@@ -78,20 +78,34 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
             f'A reason must not begin with "{INHERITED.strip()}".',
             hint="Rephrase it: this prefix marks inherited links.",
         )
+    strength = float(proposal.arguments["strength"])
+    step = link_step(unit, memory, to=other, type_=type_, basis=proposal.reason, strength=strength)
+    return ChangePlan(steps=(step,))
+
+
+def link_step(
+    unit: UnitOfWork,
+    memory: Memory,
+    *,
+    to: Memory,
+    type_: LinkType,
+    basis: str | None,
+    strength: float = STRENGTH_DEFAULT,
+) -> PutLink:
+    """Plan to link a memory to another, or to strengthen the link that there is."""
     made = Link(
         from_id=memory.id,
-        to_id=other.id,
+        to_id=to.id,
         type=type_,
-        strength=float(proposal.arguments["strength"]),
-        basis=proposal.reason,
+        strength=strength,
+        basis=basis,
         agent=unit.caller.agent,
         trust=intrinsic_trust(unit.caller),
         created_at=unit.now,
         observed_at=unit.now,
     )
-    known = find_link(unit.tx, memory.id, to_id=other.id, type_=type_)
-    now = strengthened(known, made) if known else made
-    return ChangePlan(steps=(PutLink(memory=memory, known=known, link=now),))
+    known = find_link(unit.tx, memory.id, to_id=to.id, type_=type_)
+    return PutLink(memory=memory, known=known, link=strengthened(known, made) if known else made)
 
 
 def _check_source(memory: Memory, source: Memory) -> None:

@@ -30,7 +30,6 @@ from commonbrain.history.supersede import (
     inheritance_of,
     supersede_with,
 )
-from commonbrain.history.undo import restore
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
@@ -51,7 +50,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError, parse_cho
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.links import DISAGREEMENTS, STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
-from commonbrain.model.query import FeedbackEvent, FeedbackMark
+from commonbrain.model.query import FeedbackMark
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
@@ -70,7 +69,6 @@ from commonbrain.security.authority import (
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     check_version,
-    record_feedback,
 )
 
 
@@ -108,7 +106,7 @@ def _forget(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
 
 
 _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
-    Action.RESTORE: restore,
+    Action.RESTORE: conflicts.restore,
     Action.KEEP_BOTH: conflicts.keep_both,
     Action.RESOLVE: conflicts.resolve,
     Action.ANNOTATE: metadata.annotate,
@@ -150,9 +148,7 @@ def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
 def _check_pending_acks(unit: UnitOfWork, memories: list[Memory], *, proposal: Proposal) -> None:
     if proposal.op is not Action.ACK:
         done = {"status": TaskStatus.DONE}.items() <= proposal.arguments.items()
-        check_pending_acks_of(
-            unit.tx, unit.caller, memories=memories, now=unit.now, is_resolving=done
-        )
+        check_pending_acks_of(unit, memories, is_resolving=done)
 
 
 def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
@@ -189,11 +185,8 @@ def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
         check_may_write(unit.caller, one.scope)
         check_authorized(unit.caller, one)
     done = _apply_plan(unit, target, proposal=carried, plan=plan)
-    unit.amend(
-        memory,
-        replace(memory, state=State.FORGOTTEN),
-        change_context=unit.change_context(Action.APPROVE, proposal.reason),
-    )
+    carried_out = replace(memory, state=State.FORGOTTEN)
+    unit.amend(memory, carried_out, action=Action.APPROVE, reason=proposal.reason)
     return replace(done, action=Action.APPROVE, status=ChangeStatus.DONE)
 
 
@@ -346,13 +339,7 @@ class Revise:
         [ready] = self.services.trained.rate(made, self.caller)
         with write_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
-            check_pending_acks(
-                unit.tx,
-                self.caller,
-                projects=[old.project, ready.project],
-                now=unit.now,
-                settles=[old_id],
-            )
+            check_pending_acks(unit, [old.project, ready.project], settles=[old_id])
             check_version(unit.tx, old_id, version=version)
             outcome = supersede_with(
                 unit, ready, old_id=old_id, reason=why, inherit_options=inherit_options
@@ -573,17 +560,10 @@ def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None
     """Record a vote or a link as feedback on the recall that showed the memory."""
     arguments = proposal.arguments
     if proposal.op is Action.RATE and done.status is ChangeStatus.DONE:
-        id_, mark = (
-            proposal.id,
-            FeedbackMark.USEFUL if arguments["vote"] > 0 else FeedbackMark.WRONG,
-        )
+        mark = FeedbackMark.USEFUL if arguments["vote"] > 0 else FeedbackMark.WRONG
+        unit.credit([proposal.id], mark=mark)
     elif proposal.op is Action.LINK and arguments["type"] not in DISAGREEMENTS:
-        id_, mark = ids.parse(ids.MEMORY, arguments["to"]), FeedbackMark.USED
-    else:
-        return
-    record_feedback(
-        unit.tx, unit.services, use=FeedbackEvent.by(unit.caller, [id_], mark=mark, at=unit.now)
-    )
+        unit.credit([ids.parse(ids.MEMORY, arguments["to"])], mark=FeedbackMark.USED)
 
 
 def _id(text: str) -> str:

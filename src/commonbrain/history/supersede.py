@@ -21,13 +21,13 @@ from commonbrain.model.kinds import KINDS, FactDetail, Kind, RuleDetail, kind_an
 from commonbrain.model.links import INHERITED, Link, LinkType, is_inherited
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory, State
 from commonbrain.model.messages import deliveries
-from commonbrain.model.query import FeedbackEvent, FeedbackMark
+from commonbrain.model.query import FeedbackMark
 from commonbrain.model.revision import Action, superseded
 from commonbrain.model.scope import EVERYBODY, Scope, Trust, check_may_write, is_visible
 from commonbrain.model.support import Support
 from commonbrain.retrieval.get import head_of
 from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized, proposal_of
-from commonbrain.storage.change_log import check_lease, record_feedback
+from commonbrain.storage.change_log import check_lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def inheritance_of(
         detail = replace(detail, skill=None)
     has_ttl = isinstance(old.detail, FactDetail) and old.detail.ttl_s is not None
     is_over = old.expires_at is not None and old.expires_at <= unit.now
-    keeps_expiry = draft.detail is None and not has_ttl and not is_over
+    inherits_expiry = draft.detail is None and not has_ttl and not is_over
     # Those who read a private memory read its revision.
     readers = (old.agent, *old.audience) if old.scope is Scope.PRIVATE else ()
     draft = _inherit_supports(unit, draft, old=old) if inherit_options.supports else draft
@@ -69,7 +69,7 @@ def inheritance_of(
         source_ref=draft.source_ref or old.source_ref,
         attachment=old.attachment if draft.attachment is None else draft.attachment,
         section=old.section,
-        expires_at=draft.expires_at or (old.expires_at if keeps_expiry else None),
+        expires_at=draft.expires_at or (old.expires_at if inherits_expiry else None),
         detail=draft.detail or (detail if stays else None),
         audience=tuple(name for name in readers if name != unit.caller.agent),
         source_message_id=draft.source_message_id or _shared_source(old, unit),
@@ -118,11 +118,7 @@ def supersede_with(
     unit.embed_later(prepared, outcome)
     if outcome.id is None or not outcome.status.is_new:
         return outcome
-    record_feedback(
-        unit.tx,
-        unit.services,
-        use=FeedbackEvent.by(unit.caller, [old.id], mark=FeedbackMark.USED, at=unit.now),
-    )
+    unit.credit([old.id], mark=FeedbackMark.USED)
     new = unit.fetch(ids.parse(ids.MEMORY, outcome.id))
     if outcome.status is ItemStatus.QUARANTINED:
         return _proposed(outcome, new)
@@ -179,19 +175,15 @@ def apply_supersede(
     old = unit.fetch(proposal.id)
     check_is_head(unit, old)
     in_place = replace(activated, superseded_count=old.superseded_count + 1)
-    unit.amend(new, in_place, change_context=unit.change_context(Action.APPROVE, proposal.reason))
+    unit.amend(new, in_place, action=Action.APPROVE, reason=proposal.reason)
     _retire(unit, old, new=in_place, proposal=proposal)
 
 
 def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -> None:
     retired = superseded(old, by=new.id, at=unit.now)
-    unit.amend(old, retired, change_context=unit.change_context(Action.SUPERSEDE, proposal.reason))
+    unit.amend(old, retired, action=Action.SUPERSEDE, reason=proposal.reason)
     if proposal.arguments["pin"] and old.pinned and not new.pinned:
-        unit.amend(
-            new,
-            replace(new, pinned=True),
-            change_context=unit.change_context(Action.PIN, proposal.reason),
-        )
+        unit.amend(new, replace(new, pinned=True), action=Action.PIN, reason=proposal.reason)
     _copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
 
 
@@ -299,7 +291,7 @@ def _copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) -
         ends = [new.id if end == old.id else end for end in (link.from_id, link.to_id)]
         if (*ends, link.type) not in there and ends[0] != ends[1]:
             step = PutLink(memory=new, known=None, link=_moved(unit, link, ends=ends, by=new))
-            put_link(unit, step, change_context=unit.change_context(Action.LINK, None))
+            put_link(unit, step, action=Action.LINK)
 
 
 def inherited_links(unit: UnitOfWork, memory: Memory) -> list[Link]:

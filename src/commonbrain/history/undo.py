@@ -1,4 +1,4 @@
-"""Undo: take back changes by their before-images, of one memory or of an agent and a time."""
+"""Undo: revert everything that an agent, a session or a period changed, by before-images."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 
-from commonbrain.history.change_plan import ChangePlan, PutLink, Step, UpdateMemory, show
-from commonbrain.history.metadata import find_link, resolve_reviews_steps
+from commonbrain.history.metadata import find_link
 from commonbrain.history.selection import (
     BulkChangeResult,
     Dependents,
@@ -21,7 +20,6 @@ from commonbrain.history.selection import (
     memory_ref,
     shown,
 )
-from commonbrain.history.supersede import inherited_links
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
@@ -35,26 +33,17 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_names
 from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
 from commonbrain.model.links import Link, LinkType, link_of
-from commonbrain.model.memory import (
-    AWAITING_STATES,
-    CURRENT_STATES,
-    FINDABLE_STATES,
-    Memory,
-    State,
-    is_erased,
-)
-from commonbrain.model.revision import Action, Revision, own_state, restored
+from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, is_erased
+from commonbrain.model.revision import Action, Revision, own_state
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision, ack_of
 from commonbrain.model.timestamps import show_instant
-from commonbrain.retrieval.get import head_of
-from commonbrain.security.authority import Proposal, check_may_bind_all
+from commonbrain.security.authority import check_may_bind_all
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     annotation_image,
     annotation_of,
-    record_related_change,
     settled_of,
 )
 from commonbrain.storage.interface import Annotation
@@ -71,7 +60,7 @@ _SYSTEM_ACTIONS: Final = frozenset({Action.UNDO, Action.CASCADE})
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
-def _image_before(change: Revision, changes: Sequence[Revision]) -> dict[str, Any]:
+def image_before(change: Revision, changes: Sequence[Revision]) -> dict[str, Any]:
     """Return the fields before a change, as if propagation had not archived the memory.
 
     `changes` are all of the memory, oldest first.
@@ -83,98 +72,7 @@ def _image_before(change: Revision, changes: Sequence[Revision]) -> dict[str, An
     return image
 
 
-def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
-    """Restore a memory that was superseded, forgotten or archived, or has expired."""
-    if is_erased(memory):
-        raise RejectedError(
-            f"{show(memory)} was erased; its text no longer exists.",
-            code="erased",
-            hint="Remember it again if you need it.",
-        )
-    match memory.state:
-        case State.SUPERSEDED:
-            return _restore_superseded(unit, memory)
-        case State.FORGOTTEN:
-            back = as_before(unit, memory)
-            hint = f"It is {back.state} again, as it was before it was forgotten."
-            return ChangePlan(
-                steps=(UpdateMemory(before=memory, after=back),),
-                hint=None if back.state in CURRENT_STATES else hint,
-            )
-        case state if state in AWAITING_STATES:
-            raise RejectedError(
-                f"{show(memory)} is {state}: it was never active.",
-                code="not_current",
-                hint=f"Decide on it: revise approve or reject {show(memory)}.",
-            )
-        case _:
-            back = restored(memory, at=unit.now)
-            if back is None:
-                return ChangePlan()
-            reviews = unit.tx.reviews.of([memory.id]).get(memory.id, ())
-            # Propagation archived it; the restore says that it is valid.
-            is_unsupported = any(review.is_of_itself for review in reviews)
-            confirmed = resolve_reviews_steps(unit, memory) if is_unsupported else ()
-            return ChangePlan(steps=(UpdateMemory(before=memory, after=back), *confirmed))
-
-
-def _restore_superseded(unit: UnitOfWork, memory: Memory) -> ChangePlan:
-    """Plan to make the old memory current again, and to forget its successor."""
-    successor = successor_of(unit, memory)
-    retired = replace(successor, state=State.FORGOTTEN, superseded_count=0)
-    steps: tuple[Step, ...] = (
-        UpdateMemory(before=successor, after=retired),
-        UpdateMemory(before=memory, after=as_before(unit, memory)),
-        *(
-            PutLink(memory=successor, known=link, link=None)
-            for link in inherited_links(unit, successor)
-        ),
-    )
-    return ChangePlan(steps=steps, hint=f"{show(successor)}, which had replaced it, is forgotten.")
-
-
-def successor_of(unit: UnitOfWork, memory: Memory) -> Memory:
-    """Return the successor of a memory, if that has no successor itself.
-
-    Raises:
-        RejectedError: `mid_chain`, naming the newest memory.
-
-    """
-    by = memory.superseded_by
-    successor = unit.tx.memories.get([by])[by] if by is not None else memory
-    if successor.state is not State.SUPERSEDED:
-        return successor
-    head = head_of(unit.tx, memory)
-    raise RejectedError(
-        f"{show(memory)} is in the middle of its chain.",
-        code="mid_chain",
-        hint=f"Revise the current one: {show(head)}.",
-    )
-
-
-def as_before(unit: UnitOfWork, memory: Memory) -> Memory:
-    """Return a superseded or forgotten memory as before that.
-
-    An expiry that has passed would hide it at once, and is dropped.
-    """
-    changes = unit.tx.changes.of([memory.id])
-    ended = [
-        change
-        for change in changes
-        if change.after.get("state") is memory.state
-        and change.before.get("state") not in {None, State.FORGOTTEN}
-    ]
-    image: dict[str, Any] = {"state": State.ACTIVE, "superseded_by": None, "superseded_at": None}
-    if ended:
-        image = _image_before(ended[-1], changes)
-    # What it had replaced is current again, and stays so.
-    image["superseded_count"] = memory.superseded_count
-    back = _believed_again(unit, memory, after=replace(memory, **image))
-    is_over = back.state in CURRENT_STATES and back.is_over(unit.now)
-    return replace(back, expires_at=None) if is_over else back
-
-
-def _believed_again(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
+def believed_again(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
     """Set since when the memory is believed again."""
     is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
     return replace(after, believed_since=unit.now) if is_back else after
@@ -256,7 +154,7 @@ def _plan_reversal(
     ]
     newest_first = sorted(to_undo, key=lambda change: change.id, reverse=True)
     of_fields = [
-        replace(change, before=_image_before(change, changes))
+        replace(change, before=image_before(change, changes))
         for change in newest_first
         if not _is_related(change)
     ]
@@ -264,7 +162,7 @@ def _plan_reversal(
     after, skip_reason = _reverse_fields(supported, of_fields, others=others, dependents=dependents)
     if after.state is supported.state:
         after = replace(after, state=memory.state)
-    after = _believed_again(unit, memory, after=after)
+    after = believed_again(unit, memory, after=after)
     try:
         check_may_bind_all(unit.caller, memory, after=after)
     except RejectedError as refusal:
@@ -295,7 +193,7 @@ def _reverse_fields(
         if change.action is Action.CREATE:
             # A memory that is gone already is not new.
             if after.state is not State.FORGOTTEN:
-                skip_reason = _why_kept(change, others=others, dependents=dependents)
+                skip_reason = _why_not_forgotten(change, others=others, dependents=dependents)
                 after = after if skip_reason else replace(after, state=State.FORGOTTEN)
         elif _agrees(after, change.after):
             after = replace(after, **cast("dict[str, Any]", dict(change.before)))
@@ -304,7 +202,7 @@ def _reverse_fields(
     return after, skip_reason
 
 
-def _why_kept(
+def _why_not_forgotten(
     created: Revision, *, others: Sequence[Revision], dependents: Sequence[_Dependent]
 ) -> str | None:
     """Return why a new memory is not forgotten: others have built on it."""
@@ -612,22 +510,19 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
     if confirm != preview.count:
         return preview
     due = [reversal.before for reversal in reversals if reversal.is_due]
-    check_pending_acks_of(unit.tx, unit.caller, memories=due, now=unit.now, is_resolving=True)
+    check_pending_acks_of(unit, due, is_resolving=True)
     token = ids.show(
         "und", ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
     )
     one_reason = f"{token}, undo of {query.shown()}: {reason}"[:REASON_CHARS_MAX]
-    change_context = unit.change_context(Action.UNDO, one_reason)
     # What leaves a chain makes room for what joins it again.
     for reversal in sorted(reversals, key=lambda one: one.after.superseded_by is not None):
         if reversal.after != reversal.before:
-            unit.amend(reversal.before, reversal.after, change_context=change_context)
+            unit.amend(reversal.before, reversal.after, action=Action.UNDO, reason=one_reason)
     changed = ((change, reversal.after) for reversal in reversals for change in reversal.related)
     for change, memory in sorted(changed, key=lambda pair: pair[0].id, reverse=True):
         before, after = _restore_related(unit, change)
-        record_related_change(
-            unit.tx, memory, change_context=change_context, before=before, after=after
-        )
+        unit.record(memory, action=Action.UNDO, reason=one_reason, before=before, after=after)
     status = Phase.DONE if preview.count else Phase.UNCHANGED
     return replace(preview, status=status, reason=one_reason, hint=None)
 

@@ -28,7 +28,7 @@ from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import check_may_bind_all
 from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
-from commonbrain.storage.change_log import ChangeContext, record_update
+from commonbrain.storage.change_log import record_related_change, record_update
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.normalisation import normalise_line
 
@@ -53,7 +53,9 @@ class UnitOfWork(WriteContext):
         """Fetch a memory that the caller may see, or raise `NotFoundError`."""
         return fetch(self.tx, self.caller, id_=id_)
 
-    def amend(self, before: Memory, after: Memory, *, change_context: ChangeContext) -> None:
+    def amend(
+        self, before: Memory, after: Memory, *, action: Action, reason: str | None = None
+    ) -> None:
         """Update a memory, adding its vectors if it becomes searchable.
 
         Without vectors, a job embeds it later.
@@ -71,13 +73,31 @@ class UnitOfWork(WriteContext):
             self.tx,
             before,
             after=after,
-            change_context=change_context,
+            change_context=self.change_context(action, reason),
             vectors=self.vectors.get(before.id),
         )
         was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
         is_pending = before.id not in self.vectors or self.services.store.moved_to is not None
         if is_findable and not was_findable and is_pending:
             enqueue_embedding(self.tx, self.services, caller=self.caller)
+
+    def record(
+        self,
+        memory: Memory,
+        *,
+        action: Action,
+        reason: str | None = None,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+    ) -> None:
+        """Record a change of what is related to a memory by its images."""
+        record_related_change(
+            self.tx,
+            memory,
+            change_context=self.change_context(action, reason),
+            before=before or {},
+            after=after or {},
+        )
 
     def embed_later(self, prepared: PreparedDraft, outcome: ItemResult) -> None:
         """Enqueue the embedding of a draft that this transaction stored without vectors."""

@@ -16,11 +16,11 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_RETENTION_S
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.query import Filter
+from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.change_log import ChangeContext
+from commonbrain.storage.change_log import ChangeContext, record_feedback
 from commonbrain.storage.interface import QueryScope, StoredReply
 
 if TYPE_CHECKING:
@@ -82,6 +82,11 @@ class WriteContext:
     def query_scope(self, criteria: Filter) -> QueryScope:
         """Limit a search to what the caller may see now."""
         return QueryScope(caller=self.caller, filter=criteria, now=self.now)
+
+    def credit(self, ids: Sequence[int], *, mark: FeedbackMark) -> None:
+        """Record feedback on the latest recall of the session that showed these memories."""
+        use = FeedbackEvent.by(self.caller, ids, mark=mark, at=self.now)
+        record_feedback(self.tx, self.services, use=use)
 
     def change_context(self, action: Action, reason: str | None) -> ChangeContext:
         """Return action, agent, time and reason for the records of the change."""

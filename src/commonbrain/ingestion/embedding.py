@@ -283,10 +283,7 @@ def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Ve
     except (BusyError, DeadlineError):
         raise
     except UnavailableError:
-        return _one_by_one(waiting, embedder)
-
-
-def _one_by_one(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
+        pass
     taken: dict[int, Vectors] = {}
     refusal: UnavailableError | None = None
     for one in waiting:

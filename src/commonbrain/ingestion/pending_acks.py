@@ -16,6 +16,7 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.security.guard import note_shown
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.batch import WriteContext
     from commonbrain.storage.store import Transaction
 
 _NAMED_MAX: Final = 10
@@ -35,11 +36,9 @@ def pending_items(
 
 
 def check_pending_acks(
-    tx: Transaction,
-    caller: Caller,
-    *,
+    context: WriteContext,
     projects: Iterable[str | None] | None,
-    now: datetime,
+    *,
     settles: Collection[int] = (),
 ) -> None:
     """Reject a write while action items bind where it is made; called in its transaction.
@@ -52,32 +51,26 @@ def check_pending_acks(
         RejectedError: `action_items_pending` names them and the next call.
 
     """
-    reach = None if projects is None else _reach(caller, projects)
-    pending = tx.acks.pending(caller, projects=reach, now=now)
+    reach = None if projects is None else _reach(context.caller, projects)
+    pending = context.tx.acks.pending(context.caller, projects=reach, now=context.now)
     if pending and not (settles and set(settles) <= set(pending)):
-        raise _refusal(tx, pending)
+        raise _refusal(context.tx, pending)
 
 
 def check_pending_acks_of(
-    tx: Transaction,
-    caller: Caller,
-    *,
-    memories: Collection[Memory],
-    now: datetime,
-    is_resolving: bool = False,
+    context: WriteContext, memories: Collection[Memory], *, is_resolving: bool = False
 ) -> None:
     """Reject a change of memories while action items bind where they are.
 
-    `is_settling` tells whether the change completes or removes them.
+    `is_resolving` tells whether the change completes or removes them.
 
     Raises:
         RejectedError: `action_items_pending` names them and the next call.
 
     """
     if memories:
-        settles = [one.id for one in memories] if is_resolving else []
-        projects = {one.project for one in memories}
-        check_pending_acks(tx, caller, projects=projects, now=now, settles=settles)
+        settles = [memory.id for memory in memories] if is_resolving else []
+        check_pending_acks(context, {memory.project for memory in memories}, settles=settles)
 
 
 def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:

@@ -310,7 +310,7 @@ class Remember:
             )
         }
         if projects:
-            check_pending_acks(context.tx, self.caller, projects=projects, now=context.now)
+            check_pending_acks(context, projects)
 
     def _catch_up(self, *, is_embedding: bool, has_pending: bool) -> None:
         """Embed some pending memories once the embedder answers again.
@@ -395,9 +395,8 @@ def _pending_ack_refusal(context: WriteContext, prepared: PreparedDraft) -> Reje
     """
     if not is_report(prepared.admitted.kind, prepared.admitted.label):
         return None
-    projects = [prepared.project]
     try:
-        check_pending_acks(context.tx, context.caller, projects=projects, now=context.now)
+        check_pending_acks(context, [prepared.project])
     except RejectedError as refusal:
         return Rejection.of(refusal)
     return None

@@ -26,10 +26,10 @@ from commonbrain.model.memory import (
     Memory,
     Sharing,
 )
-from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
+from commonbrain.model.query import FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
-from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
+from commonbrain.storage.change_log import ChangeContext, record_related_change
 from commonbrain.text.repetition import may_repeat
 
 _HINT_CANDIDATES_MAX = 20
@@ -108,8 +108,7 @@ def credit_sources(context: WriteContext, prepared: PreparedDraft) -> None:
         return
     named = (mention.id for mention in mentions(prepared.text))
     source_ids = (*draft.derived_from, *draft.depends_on, *named)
-    use = FeedbackEvent.by(context.caller, source_ids, mark=FeedbackMark.USED, at=context.now)
-    record_feedback(context.tx, context.services, use=use)
+    context.credit(source_ids, mark=FeedbackMark.USED)
 
 
 def dependency_hint(context: WriteContext, memory: Memory) -> str | None:
@@ -182,8 +181,8 @@ def add_supporting_sources(context: WriteContext, known: Memory, *, by: Sequence
         is_own = known.scope is not Scope.PRIVATE or text.agent == known.agent
         is_wide = SCOPE_WIDTH[text.scope] >= SCOPE_WIDTH[known.scope]
         is_trusted = text.trust.weight >= known.trust.weight
-        has_room = 0 < len(sources | named) < SOURCES_MAX
-        if has_room and is_own and is_wide and is_trusted:
+        is_below_limit = 0 < len(sources | named) < SOURCES_MAX
+        if is_below_limit and is_own and is_wide and is_trusted:
             _link_existing(context, known, of=text, type_=LinkType.DERIVED_FROM)
         elif known.kind is Kind.ATOM:
             links = tx.links.touching([text.id], types=[LinkType.SUPPORTS])
@@ -342,9 +341,9 @@ def _match_rationales(
         hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=at_least)
         memories = tx.memories.get([hit.id for hit in hits])
         for hit in hits:
-            found = memories.get(hit.id)
-            if found is not None and _can_support(found, memory, clause=clause):
-                yield found
+            reason = memories.get(hit.id)
+            if reason is not None and _can_support(reason, memory, clause=clause):
+                yield reason
 
 
 def _can_support(one: Memory, memory: Memory, *, clause: str) -> bool:

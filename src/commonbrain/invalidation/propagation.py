@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.errors import UnavailableError
@@ -34,7 +35,7 @@ from commonbrain.model.support import (
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_related_change, settled_image
-from commonbrain.storage.interface import AuditEntry, Direction, ReachedMemory, Walk
+from commonbrain.storage.interface import AuditEntry, Direction
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -78,13 +79,13 @@ def reconcile_support(
     unsupported_ids = unsupported(candidates, supports, bearing=bearing)
     fresh = [standings[id_] for id_ in sorted(unsupported_ids - self_reviews.keys())]
     archived = _archive(tx, fresh, change_context=change_context)
-    back = [self_reviews[id_] for id_ in sorted(self_reviews.keys() - unsupported_ids)]
+    lost = sorted(unsupported_ids - self_reviews.keys())
+    regained = sorted(self_reviews.keys() - unsupported_ids)
+    back = [self_reviews[id_] for id_ in regained]
     _revive(tx, back, standings=standings, change_context=change_context)
-    lost, regained = (
-        tuple(sorted(ids))
-        for ids in (unsupported_ids - self_reviews.keys(), self_reviews.keys() - unsupported_ids)
+    return SupportChanges(
+        archived=archived, standings=standings, lost=tuple(lost), regained=tuple(regained)
     )
-    return SupportChanges(archived=archived, standings=standings, lost=lost, regained=regained)
 
 
 def remaining_supports(tx: Transaction, id_: int, *, now: datetime) -> list[Support]:
@@ -286,7 +287,9 @@ def _reconcile(
             left=step.left,
             is_cut=step.is_cut,
         )
-        ends = _contested(tx, step.support_changes)
+        toggled = {*step.support_changes.lost, *step.support_changes.regained}
+        # What conflicts with these is judged again: only valid memories contradict.
+        ends = [id_ for id_ in tx.reviews.disputed(sorted(toggled)) if id_ not in toggled]
         if step.is_cut or not ends:
             return done
         tx.reviews.touch(ends, at=change_context.at)
@@ -323,21 +326,14 @@ def _step(
         if done.is_cut:
             break
         followed += 1
-        tx.reviews.postpone(cause, _next_check(standings[cause], change_context))
+        status = standings[cause]
+        expires = not status.is_over(change_context.at) and status.state in CURRENT_STATES
+        tx.reviews.postpone(cause, status.expires_at if expires else None)
     support_changes = reconcile_support(tx, sorted(changed), change_context=change_context)
     left = tuple(causes[followed:])
     return Propagation(
         affected=tuple(affected), support_changes=support_changes, left=left, is_cut=bool(left)
     )
-
-
-def _contested(tx: Transaction, support_changes: SupportChanges) -> list[int]:
-    """Return what conflicts with memories that were archived or restored.
-
-    Only valid ones contradict.
-    """
-    toggled = {*support_changes.lost, *support_changes.regained}
-    return [id_ for id_ in tx.reviews.disputed(sorted(toggled)) if id_ not in toggled]
 
 
 def continue_propagation(services: Services, caller: Caller) -> None:
@@ -412,7 +408,9 @@ def _reconcile_cause(
             )
             return _ChangedReviews(moved=list(known))
         case _:
-            return _Cause(tx, cause, fall, change_context.at).propagate(known, capacity=capacity)
+            return _mark_dependents(
+                tx, cause, fall=fall, known=known, now=change_context.at, capacity=capacity
+            )
 
 
 def _record_settled(
@@ -428,88 +426,54 @@ def _record_settled(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    """One invalid memory and the reason."""
-
-    tx: Transaction
-    one: SupportStatus
-    fall: InvalidationReason
-    now: datetime
-
-    @property
-    def id(self) -> int:
-        """Its id."""
-        return self.one.id
-
-    def propagate(self, known: Mapping[int, Review], *, capacity: int) -> _ChangedReviews:
-        """Traverse all dependents, stopping at confirmed ones."""
-        cut_off_ids = self._cut_off(known)
-        stops = [one.memory_id for one in known.values() if not one.is_open]
-        start, limit = [self.id, *cut_off_ids], len(known) + capacity
-        walk = self._walk(start, limit=limit, stops=stops)
-        if walk.is_cut and walk.reached[-1:] and walk.reached[-1].depth == 1:
-            # Direct dependents are marked at once, whatever their number.
-            walk = self._walk(start, limit=UNLIMITED, stops=stops, depth_max=1)
-            walk = replace(walk, is_cut=True)
-        since = (
-            invalidated_at(self.tx, self.one, fall=self.fall, now=self.now)
-            if walk.reached
-            else self.now
+def _mark_dependents(
+    tx: Transaction,
+    cause: SupportStatus,
+    *,
+    fall: InvalidationReason,
+    known: Mapping[int, Review],
+    now: datetime,
+    capacity: int,
+) -> _ChangedReviews:
+    """Traverse all dependents, stopping at confirmed ones."""
+    cut_off_ids = _cut_off(tx, cause.id, known=known)
+    walk_from = partial(
+        tx.graph.walk,
+        [cause.id, *cut_off_ids],
+        Direction.AGAINST,
+        types=carried_by(fall),
+        stops=[review.memory_id for review in known.values() if not review.is_open],
+    )
+    walk = walk_from(limit=max(len(known) + capacity, 1))
+    if walk.is_cut and walk.reached[-1:] and walk.reached[-1].depth == 1:
+        # Direct dependents are marked at once, whatever their number.
+        walk = replace(walk_from(limit=UNLIMITED, depth_max=1), is_cut=True)
+    since = invalidated_at(tx, cause, fall=fall, now=now) if walk.reached else now
+    expected: dict[int, Review] = {}
+    for reached in walk.reached:
+        review = known.get(reached.id) or Review(
+            memory_id=reached.id, cause_id=cause.id, fall=fall, via_id=0, depth=0, at=since
         )
-        expected = {one.id: self._review(one, known.get(one.id), at=since) for one in walk.reached}
-        moved = [one for id_, one in expected.items() if known.get(id_) != one]
-        self.tx.reviews.drop([one for one in moved if one.memory_id in known])
-        self.tx.reviews.add(moved)
-        stay = {*expected, *cut_off_ids}
-        removed = [] if walk.is_cut else [known[m] for m in known if m not in stay]
-        self.tx.reviews.drop(removed)
-        fresh = [one.memory_id for one in moved if one.memory_id not in known]
-        both = [one.memory_id for one in (*moved, *removed)]
-        return _ChangedReviews(moved=both, fresh=fresh, is_cut=walk.is_cut)
-
-    def _review(self, one: ReachedMemory, known: Review | None, *, at: datetime) -> Review:
-        if known is not None:
-            return replace(known, fall=self.fall, via_id=one.via_id, depth=one.depth, at=at)
-        return Review(
-            memory_id=one.id,
-            cause_id=self.id,
-            fall=self.fall,
-            via_id=one.via_id,
-            depth=one.depth,
-            at=at,
+        expected[reached.id] = replace(
+            review, fall=fall, via_id=reached.via_id, depth=reached.depth, at=since
         )
-
-    def _cut_off(self, known: Mapping[int, Review]) -> list[int]:
-        """Return dependents reached through an erased memory, which a traversal cannot find."""
-        steps = sorted({one.via_id for one in known.values()} - {self.id} - set(known))
-        removed = {
-            id_ for id_, one in self.tx.graph.support_statuses(steps).items() if one.is_erased
-        }
-        return sorted(one.memory_id for one in known.values() if one.via_id in removed)
-
-    def _walk(
-        self,
-        start: Sequence[int],
-        *,
-        limit: int,
-        stops: Sequence[int],
-        depth_max: int | None = None,
-    ) -> Walk:
-        return self.tx.graph.walk(
-            start,
-            Direction.AGAINST,
-            types=carried_by(self.fall),
-            limit=max(limit, 1),
-            depth_max=depth_max,
-            stops=stops,
-        )
+    moved = [review for id_, review in expected.items() if known.get(id_) != review]
+    tx.reviews.drop([review for review in moved if review.memory_id in known])
+    tx.reviews.add(moved)
+    stay = {*expected, *cut_off_ids}
+    removed = [] if walk.is_cut else [known[id_] for id_ in known if id_ not in stay]
+    tx.reviews.drop(removed)
+    fresh = [review.memory_id for review in moved if review.memory_id not in known]
+    both = [review.memory_id for review in (*moved, *removed)]
+    return _ChangedReviews(moved=both, fresh=fresh, is_cut=walk.is_cut)
 
 
-def _next_check(one: SupportStatus, change_context: ChangeContext) -> datetime | None:
-    """Return when a valid memory will expire."""
-    is_ahead = one.expires_at is not None and one.expires_at > change_context.at
-    return one.expires_at if is_ahead and one.state in CURRENT_STATES else None
+def _cut_off(tx: Transaction, cause_id: int, *, known: Mapping[int, Review]) -> list[int]:
+    """Return dependents reached through an erased memory, which a traversal cannot find."""
+    steps = sorted({review.via_id for review in known.values()} - {cause_id} - set(known))
+    statuses = tx.graph.support_statuses(steps)
+    erased = {id_ for id_, status in statuses.items() if status.is_erased}
+    return sorted(review.memory_id for review in known.values() if review.via_id in erased)
 
 
 def find_invalidations(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.extras import extra_missing, is_installed
-from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
+from commonbrain.ingestion.batch import PreparedBatch, WriteContext, WriteOptions
 from commonbrain.ingestion.deduplication import PreviewedDrafts
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
@@ -36,7 +36,7 @@ from commonbrain.transfer.importer import (
     find_importer,
     shown_source,
 )
-from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
+from commonbrain.transfer.relations import CARRIED_RELATIONS, SourceMap
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -257,7 +257,7 @@ class Import:
             check_is_path(source.path)
         pieces = _placed(importer.read(source.path), source.project)
         earlier = islice(pieces, report.position)
-        known = SourceMap(is_needed=importer.has_relations)
+        known = SourceMap(format=report.format, is_needed=importer.has_relations)
         for batch in _batches(earlier):
             if known.is_needed:
                 drafts = _drafts(batch, source)
@@ -325,10 +325,10 @@ class Import:
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
             nonlocal added
             known.add(drafts, stored)
-            origin = RelationOrigin(
-                caller=self.caller, at=self.services.clock.now(), format=report.format
+            context = WriteContext(
+                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
             )
-            related = known.relate(tx, relations, origin=origin)
+            related = known.relate(context, relations)
             added = _add(report, batch, outcomes=stored, related=related)
             resume.on_commit(tx, added)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.history.metadata import find_link
+from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.embedding import vectors_for
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.invalidation.propagation import continue_propagation
@@ -202,19 +203,14 @@ class Merge:
         refusals = list(report.refusals)
         opened = self.services.store.snapshot if dry_run else self.services.store.begin
         with opened(self.caller.tenant) as tx:
-            now = self.services.clock.now()
+            context = WriteContext(
+                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
+            )
             if not (dry_run or merge_state.is_begun):
                 # Action items in the file bind others, but not the rest of the file.
-                check_pending_acks(tx, self.caller, projects=merge_state.projects, now=now)
+                check_pending_acks(context, merge_state.projects)
                 merge_state.is_begun = True
-            writer = _RecordWriter(
-                tx=tx,
-                services=self.services,
-                caller=self.caller,
-                now=now,
-                merge_state=merge_state,
-                vectors=embedded or {},
-            )
+            writer = _RecordWriter(context, merge_state, embedded or {})
             for line in batch:
                 match line.content:
                     case Unreadable(where=where, reason=reason):
@@ -317,59 +313,57 @@ def _link_order(link: Link) -> tuple[int, datetime, float]:
     return link.observations, link.observed_at, link.strength
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _RecordWriter:
     """Merges records in one transaction.
 
     Each method returns whether a record is new, known, or a later state of a known one.
     """
 
-    tx: Transaction
-    services: Services
-    caller: Caller
-    now: datetime
+    context: WriteContext
     merge_state: _MergeState
     vectors: Mapping[int, Vectors]
 
     def take(self, record: Record) -> str:
         """Merge one record."""
+        tx = self.context.tx
         match record:
             case Thread():
-                is_new = _find(self.tx, record) is None
-                self.merge_state.threads[record.id] = self.tx.threads.merge(record)
+                is_new = _find(tx, record) is None
+                self.merge_state.threads[record.id] = tx.threads.merge(record)
             case ArchivedRecord():
                 return self._take_memory(record)
             case Link():
                 outcome = self._take_link(record)
-                touch_linked(self.tx, link_image(record), at=self.now)
+                touch_linked(tx, link_image(record), at=self.context.now)
                 return outcome
             case Annotation():
-                is_new = self._has_text(record.memory_id) and self.tx.annotations.merge(record)
+                is_new = self._has_text(record.memory_id) and tx.annotations.merge(record)
             case Revision():
                 is_new = self._take_change(record)
             case Review():
                 return self._take_review(record)
             case Receipt():
-                is_new = self._has_text(record.message_id) and self.tx.messages.merge(record)
+                is_new = self._has_text(record.message_id) and tx.messages.merge(record)
             case TaskDecision():
-                known = _find(self.tx, record)
+                known = _find(tx, record)
                 is_later = isinstance(known, TaskDecision) and known.at >= record.at
                 is_new = self._has_text(record.memory_id) and not is_later
                 if is_new:
-                    self.tx.acks.put(record)
+                    tx.acks.put(record)
         return "stored" if is_new else "exists"
 
     def _has_text(self, id_: int) -> bool:
         """Return whether a memory is here, and not erased."""
-        memory = self.tx.memories.get([id_]).get(id_)
+        memory = self.context.tx.memories.get([id_]).get(id_)
         return memory is not None and not is_erased(memory)
 
     def _take_memory(self, record: ArchivedRecord) -> str:
-        tx, offered = self.tx, self._localized(record.memory)
+        tx, offered = self.context.tx, self._localized(record.memory)
         known = tx.memories.get([offered.id]).get(offered.id)
         if known is None:
-            if offered.state not in UNCOUNTED_STATES and self.services.guard is not None:
-                self.services.guard.reserve(self.caller, tx)
+            if offered.state not in UNCOUNTED_STATES and self.context.services.guard is not None:
+                self.context.services.guard.reserve(self.context.caller, tx)
             tx.memories.add(offered)
             if offered.state in FINDABLE_STATES:
                 tx.index.put(offered, self.vectors.get(offered.id))
@@ -385,7 +379,7 @@ class _RecordWriter:
             tx.memories.update(known, after)
             follow_changes(tx, known, after=after, vectors=self.vectors.get(offered.id))
         self._record(offered)
-        tx.reviews.touch([offered.id], at=self.now)
+        tx.reviews.touch([offered.id], at=self.context.now)
         self.merge_state.follow(record.memory)
         return "changed" if known else "stored"
 
@@ -408,56 +402,56 @@ class _RecordWriter:
         )
 
     def _if_here(self, id_: int | None) -> int | None:
-        return id_ if id_ is not None and self.tx.memories.get([id_]) else None
+        return id_ if id_ is not None and self.context.tx.memories.get([id_]) else None
 
     def _record(self, memory: Memory) -> None:
         entry = AuditEntry(
             action="import",
             memory_id=memory.id,
-            agent=self.caller.agent,
-            session=self.caller.session,
+            agent=self.context.caller.agent,
+            session=self.context.caller.session,
             reason=None,
             content=memory.text,
-            at=self.now,
-            request_id=self.caller.request_id,
+            at=self.context.now,
+            request_id=self.context.caller.request_id,
         )
-        self.tx.records.audit(entry)
-        self.tx.records.publish("memory.imported", memory.id, at=self.now)
+        self.context.tx.records.audit(entry)
+        self.context.tx.records.publish("memory.imported", memory.id, at=self.context.now)
 
     def _take_change(self, change: Revision) -> bool:
         """Merge a change; without text if the memory is erased here."""
-        changed = self.tx.memories.get([change.memory_id]).get(change.memory_id)
+        changed = self.context.tx.memories.get([change.memory_id]).get(change.memory_id)
         if changed is None:
             return False
         if is_erased(changed):
             change = replace(change, before={}, after={}, reason=None)
-        return self.tx.changes.merge(change)
+        return self.context.tx.changes.merge(change)
 
     def _take_review(self, review: Review) -> str:
         """Merge a confirmation; everything else follows from states and links."""
-        ends = self.tx.memories.get([review.memory_id, review.cause_id])
+        ends = self.context.tx.memories.get([review.memory_id, review.cause_id])
         if {review.memory_id, review.cause_id} > ends.keys():
             return "rejected"
-        known = _find(self.tx, review)
+        known = _find(self.context.tx, review)
         is_worse = isinstance(known, Review) and _review_order(review) >= _review_order(known)
         if is_worse or is_erased(ends[review.memory_id]):
             return "exists"
-        self.tx.reviews.put([review])
-        self.tx.reviews.touch([review.memory_id], at=review.at)
+        self.context.tx.reviews.put([review])
+        self.context.tx.reviews.touch([review.memory_id], at=review.at)
         return "changed" if known else "stored"
 
     def _take_link(self, link: Link) -> str:
         """Merge a link: of two observations the more frequent wins, then the later."""
-        ends = self.tx.memories.get([link.from_id, link.to_id]).values()
+        ends = self.context.tx.memories.get([link.from_id, link.to_id]).values()
         if len(ends) < len((link.from_id, link.to_id)):
             return "rejected"
         if any(is_erased(end) for end in ends):
             return "exists"
-        known = find_link(self.tx, link.from_id, to_id=link.to_id, type_=link.type)
+        known = find_link(self.context.tx, link.from_id, to_id=link.to_id, type_=link.type)
         if known is None:
-            if _was_dropped(self.tx, link):
+            if _was_dropped(self.context.tx, link):
                 return "exists"
         elif _link_order(known) >= _link_order(link):
             return "exists"
-        self.tx.links.replace(link)
+        self.context.tx.links.replace(link)
         return "changed" if known else "stored"

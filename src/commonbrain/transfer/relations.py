@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.metadata import find_link
+from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
@@ -25,9 +25,9 @@ from commonbrain.model.memory import (
     State,
 )
 from commonbrain.model.revision import Action, Revision, superseded
-from commonbrain.model.scope import Caller, Role, Scope, is_visible
+from commonbrain.model.scope import Role, Scope, is_visible
 from commonbrain.security.authority import is_authorized
-from commonbrain.storage.change_log import ChangeContext, record_related_change, record_update
+from commonbrain.storage.change_log import record_related_change, record_update
 from commonbrain.transfer.importer import SourceRelation
 
 if TYPE_CHECKING:
@@ -43,24 +43,11 @@ CARRIED_RELATIONS: Final = frozenset({_LINKS, _SUPERSESSIONS})
 """Outcomes of relations that were carried over; the others were not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationOrigin:
-    """Who imports, when, and from which format."""
-
-    caller: Caller
-    at: datetime
-    format: str
-
-    @property
-    def reason(self) -> str:
-        """What the audit says."""
-        return f"imported from {self.format}"
-
-
 @dataclass(slots=True, kw_only=True)
 class SourceMap:
     """The memories of a source, by `source_ref`; those of a dry run have no id."""
 
+    format: str
     is_needed: bool
     """Whether the source has relations; otherwise it stays empty, however long the source is."""
     ids: dict[str, int | None] = field(default_factory=dict[str, int | None])
@@ -84,34 +71,34 @@ class SourceMap:
             for one in relations
         )
 
-    def relate(
-        self, tx: Transaction, relations: Iterable[SourceRelation], *, origin: RelationOrigin
-    ) -> Counter[str]:
+    def relate(self, context: WriteContext, relations: Iterable[SourceRelation]) -> Counter[str]:
         """Apply relations, and count the outcomes of those that are new."""
         counts: Counter[str] = Counter()
         for one in relations:
-            ends = self._ends(tx, one, caller=origin.caller)
+            ends = self._ends(context, one)
             if ends is None:
                 counts[_UNSTORED_ENDS] += 1
             elif ends[0].id != ends[1].id:
                 outcome = (
-                    _supersede(tx, ends, origin=origin)
+                    _supersede(context, ends, format_=self.format)
                     if one.type is None
-                    else _link(tx, ends, relation=one, type_=one.type, origin=origin)
+                    else _link(context, ends, relation=one, type_=one.type, format_=self.format)
                 )
                 if outcome is not None:
                     counts[outcome] += 1
         return counts
 
     def _ends(
-        self, tx: Transaction, relation: SourceRelation, *, caller: Caller
+        self, context: WriteContext, relation: SourceRelation
     ) -> tuple[Memory, Memory] | None:
         first, second = self.ids.get(relation.first), self.ids.get(relation.second)
         if first is None or second is None:
             return None
-        memories = tx.memories.get([first, second])
+        memories = context.tx.memories.get([first, second])
         ends = [memories[one] for one in (first, second) if one in memories]
-        visible = [one for one in ends if one.state in FINDABLE_STATES and is_visible(caller, one)]
+        visible = [
+            end for end in ends if end.state in FINDABLE_STATES and is_visible(context.caller, end)
+        ]
         return (visible[0], visible[1]) if len(visible) == len(ends) == 2 else None  # noqa: PLR2004 a relation has two ends
 
 
@@ -129,42 +116,39 @@ def last_change_of(tx: Transaction, link: Link) -> Revision | None:
 
 
 def _link(
-    tx: Transaction,
+    context: WriteContext,
     ends: tuple[Memory, Memory],
     *,
     relation: SourceRelation,
     type_: LinkType,
-    origin: RelationOrigin,
+    format_: str,
 ) -> str | None:
     """Link two memories; None if that was done before."""
-    first, second = ends
+    (first, second), tx = ends, context.tx
+    reason = _reason(format_)
     link = Link(
         from_id=first.id,
         to_id=second.id,
         type=type_,
         strength=STRENGTH_DEFAULT if relation.strength is None else relation.strength,
-        basis=origin.reason,
-        agent=origin.caller.agent,
+        basis=reason,
+        agent=context.caller.agent,
         trust=min(first.trust, second.trust, key=lambda trust: trust.weight),
-        created_at=origin.at,
-        observed_at=origin.at,
+        created_at=context.now,
+        observed_at=context.now,
     )
     is_stored = find_link(tx, first.id, to_id=second.id, type_=type_) is not None
     if is_stored or last_change_of(tx, link) is not None:
         return None
     tx.links.put(link)
-    context = _context(Action.LINK, origin)
-    record_related_change(
-        tx, first, change_context=context, before={}, after={"link": link_image(link)}
-    )
+    change_context, image = context.change_context(Action.LINK, reason), {"link": link_image(link)}
+    record_related_change(tx, first, change_context=change_context, before={}, after=image)
     return _LINKS
 
 
-def _supersede(
-    tx: Transaction, ends: tuple[Memory, Memory], *, origin: RelationOrigin
-) -> str | None:
+def _supersede(context: WriteContext, ends: tuple[Memory, Memory], *, format_: str) -> str | None:
     """Retire the second memory; None if that was done before."""
-    new, old = ends
+    (new, old), tx = ends, context.tx
     was_superseded = old.superseded_by == new.id or any(
         change.after.get("superseded_by") == new.id for change in tx.changes.of([old.id])
     )
@@ -172,9 +156,10 @@ def _supersede(
         return None
     returns = new.state is State.SUPERSEDED and _leads_to(tx, new, id_=old.id)
     is_free = returns or (new.state in CURRENT_STATES and tx.memories.predecessor(new.id) is None)
-    if not (is_free and old.state in CURRENT_STATES and _may_retire(old, new=new, origin=origin)):
+    may_retire = _may_retire(context, old, new=new, format_=format_)
+    if not (is_free and old.state in CURRENT_STATES and may_retire):
         return _REFUSED
-    context = _context(Action.SUPERSEDE, origin)
+    reason = _reason(format_)
     if returns:
         # The source has its earlier value again, in the same words: one memory, current once more.
         current = replace(
@@ -182,11 +167,14 @@ def _supersede(
             state=State.ACTIVE,
             superseded_by=None,
             superseded_at=None,
-            believed_since=origin.at,
+            believed_since=context.now,
         )
-        record_update(tx, new, after=current, change_context=_context(Action.RESTORE, origin))
+        change_context = context.change_context(Action.RESTORE, reason)
+        record_update(tx, new, after=current, change_context=change_context)
         new = current
-    record_update(tx, old, after=superseded(old, by=new.id, at=origin.at), change_context=context)
+    change_context = context.change_context(Action.SUPERSEDE, reason)
+    retired = superseded(old, by=new.id, at=context.now)
+    record_update(tx, old, after=retired, change_context=change_context)
     tx.memories.update(new, replace(new, superseded_count=old.superseded_count + 1))
     return _SUPERSESSIONS
 
@@ -203,20 +191,21 @@ def _leads_to(tx: Transaction, memory: Memory, *, id_: int) -> bool:
     return False
 
 
-def _may_retire(old: Memory, *, new: Memory, origin: RelationOrigin) -> bool:
+def _may_retire(context: WriteContext, old: Memory, *, new: Memory, format_: str) -> bool:
     """Return whether an import may supersede a memory that has the text of its own.
 
     What others remembered in the same words yields only to what is newer.
     """
     imported = cast("Mapping[str, str]", old.payload.get(IMPORTED, {}))
-    is_own = imported.get("format") == origin.format
+    is_own = imported.get("format") == format_
     return (
         (is_own or old.occurred_at <= new.occurred_at)
-        and is_authorized(origin.caller, old)
-        and (old.scope is not Scope.GLOBAL or origin.caller.role is Role.ADMIN)
+        and is_authorized(context.caller, old)
+        and (old.scope is not Scope.GLOBAL or context.caller.role is Role.ADMIN)
         and new.trust.weight >= old.trust.weight
     )
 
 
-def _context(action: Action, origin: RelationOrigin) -> ChangeContext:
-    return ChangeContext(action=action, caller=origin.caller, at=origin.at, reason=origin.reason)
+def _reason(format_: str) -> str:
+    """Return what the audit says."""
+    return f"imported from {format_}"
