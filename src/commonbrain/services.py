@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Final
@@ -14,19 +14,17 @@ from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_M
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
 from commonbrain.model.values import dataclass, field, replace
-from commonbrain.observability.health import no_probes
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.interface import SILENT
-from commonbrain.observability.tool_events import NoEarlyEvents
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
     from commonbrain.coordination.processes import Processes
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
     from commonbrain.model.scope import Caller
-    from commonbrain.observability.health import Probe
+    from commonbrain.observability.health import Dependency
     from commonbrain.observability.interface import Telemetry
-    from commonbrain.observability.tool_events import EarlyEvents
+    from commonbrain.observability.tool_events import EarlyEventFile
     from commonbrain.retrieval.cross_encoding import CrossEncoding
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.guard import Guard
@@ -140,11 +138,11 @@ class Services:
     """How much a boot shows."""
     telemetry: Telemetry = SILENT
     """Receives metrics and spans."""
-    probe: Probe = no_probes
-    """Probes the dependencies."""
+    probe: Callable[[], Sequence[Dependency]] = tuple
+    """Checks all dependencies at once, within five seconds; never raises."""
     started_at: datetime | None = None
     """When this process opened the store, if recorded."""
-    early: EarlyEvents = field(default_factory=NoEarlyEvents)
+    early: EarlyEventFile | None = None
     """Tool events from before their session was known."""
     hook_runs: HookRuns = field(default_factory=HookRuns)
     """When hooks ran on this machine."""

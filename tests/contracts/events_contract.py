@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.hook_events import HOOK_TRANSPORT, ShownCounts
+from commonbrain.observability.hook_runs import HOOK_TRANSPORT, ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.repositories.records import HookRun
 from commonbrain.storage.store import Store, Transaction

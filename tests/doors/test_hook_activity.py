@@ -16,8 +16,7 @@ from commonbrain.model import ids
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
 from commonbrain.model.scope import Role
-from commonbrain.observability.hook_events import ShownCounts
-from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns
+from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns, ShownCounts
 from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
 from tests.doors.hooking import SESSION as NAME

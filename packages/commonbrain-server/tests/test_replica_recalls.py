@@ -21,7 +21,7 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.observability.health import ReplicaTrouble
-from commonbrain.observability.interface import NoTelemetry, RecallMetrics
+from commonbrain.observability.interface import RecallMetrics, Telemetry
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.store import Store, Transaction
@@ -184,7 +184,7 @@ class Failing:
         return self._store.read(tenant, ask)
 
 
-class Ear(NoTelemetry):
+class Ear(Telemetry):
     """Keeps what it hears of recalls."""
 
     def __init__(self) -> None:

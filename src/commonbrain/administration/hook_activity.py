@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from commonbrain.coordination.token_use import WINDOW
 from commonbrain.model.limits import EVENTS_WINDOW, HOOK_SILENT_DAYS
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import hook_of
-from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns
+from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns, hook_of
 
 if TYPE_CHECKING:
     from commonbrain.services import Services

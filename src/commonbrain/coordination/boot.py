@@ -210,7 +210,8 @@ def attach_early_events(services: Services, caller: Caller) -> None:
         own = [replace(event, session=caller.session) for event in events]
         services.journal.note_now(caller.tenant, own)
 
-    services.early.drain(caller.tenant, caller.agent, write=write)
+    if services.early is not None:
+        services.early.drain(caller.tenant, caller.agent, write=write)
 
 
 _T = TypeVar("_T")

@@ -27,8 +27,13 @@ from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Trust
-from commonbrain.observability.hook_events import HOOK_TRANSPORT, ShownCounts, hook_tool
-from commonbrain.observability.hook_runs import BY_WORDS, HookRuns
+from commonbrain.observability.hook_runs import (
+    BY_WORDS,
+    HOOK_TRANSPORT,
+    HookRuns,
+    ShownCounts,
+    hook_tool,
+)
 from commonbrain.observability.tool_events import OK, ToolEvent
 from commonbrain.retrieval.plan import NO_OVERRIDES, RecallOptions, RetrievalOverrides
 from commonbrain.retrieval.proactive import forget_shown

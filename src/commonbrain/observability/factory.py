@@ -20,7 +20,6 @@ from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.interface import (
     SILENT,
     GaugeSnapshot,
-    NoTelemetry,
     RecallMetrics,
     RememberMetrics,
     Telemetry,
@@ -33,7 +32,7 @@ _INTERVAL_MS: Final = 60_000.0
 _SERVER_ERROR: Final = 500
 
 
-class DesktopNotifications(NoTelemetry):
+class DesktopNotifications(Telemetry):
     """Notifies of server errors and unavailable services, not of invalid input."""
 
     def __init__(self, clock: Clock) -> None:
@@ -76,7 +75,7 @@ class DesktopNotifications(NoTelemetry):
             _NOTIFIER_LOG.debug("desktop notification failed: %s", type(error).__name__)
 
 
-class TelemetryDispatch(NoTelemetry):
+class TelemetryDispatch(Telemetry):
     """Forwards each event to several receivers.
 
     At most one creates spans and one exports metrics.
@@ -237,6 +236,4 @@ def _receivers(name: str, options: TelemetryOptions, *, clock: Clock) -> Iterato
             # A server that cannot write its log still serves.
             _LOG.warning("No log is written to %s: %s", options.log, error.strerror or error)
     if options.desktop_notifications:
-        from commonbrain.observability.factory import DesktopNotifications  # noqa: PLC0415 an extra's
-
         yield DesktopNotifications(clock)

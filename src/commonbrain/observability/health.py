@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 from commonbrain.clock import Clock
@@ -24,19 +24,6 @@ class Dependency:
     took_ms: float
     detail: str
     """Its address or the error, without credentials."""
-
-
-class Probe(Protocol):
-    """Checks the dependencies."""
-
-    def __call__(self) -> Sequence[Dependency]:
-        """Check all at once, within five seconds; never raises."""
-        ...
-
-
-def no_probes() -> Sequence[Dependency]:
-    """Report no dependencies."""
-    return ()
 
 
 class ReplicaTrouble(StrEnum):

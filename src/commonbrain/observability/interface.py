@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from commonbrain.model.model_card import ModelRole, ModelState
 from commonbrain.model.values import dataclass
@@ -67,109 +67,52 @@ class GaugeSnapshot:
     """Highest percentage of a tenant's sessions that one canary serves."""
 
 
-class Telemetry(Protocol):
-    """Receives reports from pipelines and transports."""
+class Telemetry:
+    """Ignores the reports of pipelines and transports; receivers override what they need."""
 
     @property
     def is_on(self) -> bool:
         """Whether anyone receives pipeline metrics: costly figures are computed only then."""
-        ...
-
-    def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
-        """Open the span of a call; reports inside it belong to the call."""
-        ...
-
-    def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Report a finished call; `http_status` is the status of its outcome over HTTP."""
-        ...
-
-    def remembered(self, run: RememberMetrics) -> None:
-        """Report one run of the write path."""
-        ...
-
-    def recalled(self, run: RecallMetrics) -> None:
-        """Report one run of the read path."""
-        ...
-
-    def voted(self, vote: int) -> None:
-        """Report a vote on a recalled memory: above zero it helped."""
-        ...
-
-    def turned_away(self, code: str, *, transport: str) -> None:
-        """Report a credential rejected before its tenant was known."""
-        ...
-
-    def queued(self, depth: int, *, dead: int) -> None:
-        """Report how many jobs wait and how many are dead letters."""
-        ...
-
-    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
-        """Report how an attempt at a job ended."""
-        ...
-
-    def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
-        """Report the number of models by role and state."""
-        ...
-
-    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
-        """Report the replica reads of this process so far."""
-        ...
-
-    def metrics(self) -> tuple[bytes, str]:
-        """Return the metrics in Prometheus format and their media type."""
-        ...
-
-    def close(self) -> None:
-        """Flush pending data and release resources."""
-        ...
-
-
-class NoTelemetry:
-    """Ignores everything; receivers inherit from it and override what they need."""
-
-    @property
-    def is_on(self) -> bool:
-        """Always false."""
         return False
 
     def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:  # noqa: ARG002
-        """Open nothing."""
+        """Open the span of a call; reports inside it belong to the call."""
         return _NOTHING
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Ignore."""
+        """Report a finished call; `http_status` is the status of its outcome over HTTP."""
 
     def remembered(self, run: RememberMetrics) -> None:
-        """Ignore."""
+        """Report one run of the write path."""
 
     def recalled(self, run: RecallMetrics) -> None:
-        """Ignore."""
+        """Report one run of the read path."""
 
     def voted(self, vote: int) -> None:
-        """Ignore."""
+        """Report a vote on a recalled memory: above zero it helped."""
 
     def turned_away(self, code: str, *, transport: str) -> None:
-        """Ignore."""
+        """Report a credential rejected before its tenant was known."""
 
     def queued(self, depth: int, *, dead: int) -> None:
-        """Ignore."""
+        """Report how many jobs wait and how many are dead letters."""
 
     def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
-        """Ignore."""
+        """Report how an attempt at a job ended."""
 
     def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
-        """Ignore."""
+        """Report the number of models by role and state."""
 
     def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
-        """Ignore."""
+        """Report the replica reads of this process so far."""
 
     def metrics(self) -> tuple[bytes, str]:
-        """Return an empty body."""
+        """Return the metrics in Prometheus format and their media type."""
         return b"", "text/plain; charset=utf-8"
 
     def close(self) -> None:
-        """Do nothing."""
+        """Flush pending data and release resources."""
 
 
 _NOTHING: Final = nullcontext()
-SILENT: Final = NoTelemetry()
+SILENT: Final = Telemetry()

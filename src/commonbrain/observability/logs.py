@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from commonbrain.folders import make_private_folder
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert
-from commonbrain.observability.interface import NoTelemetry
+from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import ToolEvent
 
 ROOT_LOGGER: Final = "commonbrain"
@@ -128,7 +128,7 @@ class _PrivateFileHandler(RotatingFileHandler):
         return cast("TextIOWrapper", open(name, mode, -1, *coding, opener=make))
 
 
-class ServerLog(NoTelemetry):
+class ServerLog(Telemetry):
     """The log file of one process in a shared folder."""
 
     def __init__(self, folder: Path, name: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from commonbrain.clock import Clock
 from commonbrain.folders import make_private_folder
@@ -115,46 +115,6 @@ class EventBatch:
     """Feedback to attach to the recalls that returned the memories."""
 
 
-class EarlyEvents(Protocol):
-    """Queue of events that precede their session; several processes share it.
-
-    Laws: an event stays at most one day, and the queue holds at most a thousand; events that were
-    written leave the queue; events that could not be written stay.
-    """
-
-    def put(self, event: ToolEvent) -> None:
-        """Queue an event; if that fails, the event is lost and the call continues."""
-        ...
-
-    def drain(
-        self, tenant: str, agent: str, *, write: Callable[[Sequence[ToolEvent]], None]
-    ) -> int:
-        """Pass an agent's events to `write`, remove them and return their number.
-
-        Raises:
-            CommonbrainError: From `write`; all events stay in the queue.
-
-        """
-        ...
-
-
-class NoEarlyEvents:
-    """Keeps nothing: for callers whose session is always known."""
-
-    def put(self, event: ToolEvent) -> None:
-        """Do nothing."""
-
-    def drain(
-        self,
-        tenant: str,  # noqa: ARG002
-        agent: str,  # noqa: ARG002
-        *,
-        write: Callable[[Sequence[ToolEvent]], None],  # noqa: ARG002
-    ) -> int:
-        """Return 0."""
-        return 0
-
-
 _LOG: Final = logging.getLogger(__name__)
 _OWNER_ONLY: Final = 0o600
 _WAIT_S: Final = 5.0
@@ -164,13 +124,17 @@ _POLL_S: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class EarlyEventFile:
-    """A file that only its owner can read, under a lock that ends with its process."""
+    """Queue of events that precede their session, which several processes share.
+
+    A file that only its owner can read, under a lock that ends with its process. An event stays at
+    most one day, and the queue holds at most a thousand; events that were written leave it.
+    """
 
     path: Path
     clock: Clock
 
     def put(self, event: ToolEvent) -> None:
-        """Append an event; when the file is full, the oldest is dropped."""
+        """Append an event; if that fails, the event is lost and the call continues."""
         try:
             make_private_folder(self.path.parent)
             with self._lock():
@@ -184,6 +148,10 @@ class EarlyEventFile:
         """Pass an agent's events to `write`, remove them and return their number.
 
         If the process dies in between, they are written again; the store ignores repeated events.
+
+        Raises:
+            CommonbrainError: From `write`; all events stay in the queue.
+
         """
         if not self.path.exists():
             return 0
@@ -226,12 +194,9 @@ class EarlyEventFile:
         new = self.path.with_suffix(".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with os.fdopen(os.open(new, flags, _OWNER_ONLY), "w", encoding="utf-8") as file:
-            file.writelines(f"{_format_line(event)}\n" for event in events)
+            for event in events:
+                file.write(json.dumps({**asdict(event), "at": event.at.isoformat()}) + "\n")
         new.replace(self.path)
-
-
-def _format_line(event: ToolEvent) -> str:
-    return json.dumps({**asdict(event), "at": event.at.isoformat()})
 
 
 def _parse_line(line: str) -> ToolEvent | None:

@@ -40,7 +40,7 @@ from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, given, within
-from commonbrain.storage.sql.statements import LISTED
+from commonbrain.storage.sql.statements import LISTED, exists_in
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
@@ -214,12 +214,7 @@ _BELIEVED: Final = [one for one in Trust if one.weight >= Trust.USER_CLAIM.weigh
 def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
     """Match an item that has a decision, among those whose decisions count."""
     holds = or_(acks.c.decision != Decision.DEFERRED, acks.c.until > _NOW)
-    return (
-        select(1)
-        .where(acks.c.tenant_id == items.c.tenant_id, acks.c.memory_id == items.c.memory_id)
-        .where(holds, *whose)
-        .exists()
-    )
+    return exists_in(acks, acks.c.memory_id == items.c.memory_id, holds, *whose, of=items)
 
 
 def _to_acknowledge(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
@@ -344,13 +339,8 @@ class AckRepository:
 
     def drop(self, ack: TaskDecision) -> None:
         """Delete the decision of this agent and session on this memory."""
-        here = (
-            acks.c.tenant_id == self.work.tenant,
-            acks.c.memory_id == ack.memory_id,
-            acks.c.agent == ack.agent,
-            acks.c.session == ack.session,
-        )
-        self.work.connection.execute(delete(acks).where(*here))
+        key = {"memory_id": ack.memory_id, "agent": ack.agent, "session": ack.session}
+        self.work.connection.execute(delete(acks).where(self.work.here(acks, **key)))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[TaskDecision]]:
         """Map memories to the decisions on them, oldest first; memories without any are absent."""

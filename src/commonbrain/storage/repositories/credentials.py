@@ -56,12 +56,12 @@ class CredentialRepository:
 
     def agents(self, *, limit: int) -> list[Agent]:
         """List the agents by name."""
-        statement = _AGENTS.where(self._own(agents)).order_by(agents.c.name).limit(limit)
+        statement = _AGENTS.where(self.work.here(agents)).order_by(agents.c.name).limit(limit)
         return [Agent(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def agent(self, name: str) -> Agent | None:
         """Return an agent; None if there is none of that name."""
-        statement = _AGENTS.where(self._own(agents), agents.c.name == name)
+        statement = _AGENTS.where(self.work.here(agents, name=name))
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else Agent(**row)
 
@@ -71,12 +71,12 @@ class CredentialRepository:
         if self.work.add(agents, {"tenant_id": self.work.tenant, **row}):
             return
         del row["created_at"]
-        here = self._own(agents), agents.c.name == agent.name
-        self.work.connection.execute(update(agents).where(*here).values(row))
+        here = self.work.here(agents, name=agent.name)
+        self.work.connection.execute(update(agents).where(here).values(row))
 
     def keys(self, *, limit: int, now: datetime, agent: str | None = None) -> list[ApiKey]:
         """List the keys of the tenant or of one agent: valid keys first, then newest first."""
-        statement = _KEYS.where(self._own(api_keys))
+        statement = _KEYS.where(self.work.here(api_keys))
         if agent is not None:
             statement = statement.where(api_keys.c.agent == agent)
         ordered = statement.order_by(
@@ -87,21 +87,21 @@ class CredentialRepository:
 
     def good_keys(self, now: datetime) -> int:
         """Count the valid keys."""
-        good = select(func.count()).where(self._own(api_keys), _is_good(now))
+        good = select(func.count()).where(self.work.here(api_keys), _is_good(now))
         return self.work.connection.execute(good).scalar_one()
 
     def key(self, prefix: str) -> ApiKey | None:
         """Return a key, valid or not; None if there is none."""
-        statement = _KEYS.where(self._own(api_keys), api_keys.c.prefix == prefix)
+        statement = _KEYS.where(self.work.here(api_keys, prefix=prefix))
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else _a_key(row)
 
     def keys_with_agents(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
         """Map prefixes to keys, valid or not, and their agents; unknown ones are absent."""
-        of_key = _KEYS.where(self._own(api_keys), api_keys.c.prefix.in_(prefixes))
+        of_key = _KEYS.where(self.work.here(api_keys), api_keys.c.prefix.in_(prefixes))
         keys = [_a_key(row) for row in self.work.connection.execute(of_key).mappings()]
         named = agents.c.name.in_({key.agent for key in keys})
-        of_agent = _AGENTS.where(self._own(agents), named)
+        of_agent = _AGENTS.where(self.work.here(agents), named)
         rows = self.work.connection.execute(of_agent).mappings()
         known = {row["name"]: Agent(**row) for row in rows}
         return {key.prefix: (key, known.get(key.agent)) for key in keys}
@@ -112,7 +112,7 @@ class CredentialRepository:
 
     def end_key(self, prefix: str, *, revoked_at: datetime | None, expires_at: datetime) -> None:
         """End a key at the given times; a time that is already set is never put off."""
-        here = self._own(api_keys), api_keys.c.prefix == prefix
+        here = self.work.here(api_keys, prefix=prefix)
         ends = api_keys.c.expires_at
         sooner = update(api_keys).where(*here, or_(ends.is_(None), ends > expires_at))
         self.work.connection.execute(sooner.values(expires_at=expires_at))
@@ -123,7 +123,7 @@ class CredentialRepository:
     def used(self, prefixes: Sequence[str], *, at: datetime) -> None:
         """Record when keys were last used; the time never moves back."""
         last = api_keys.c.last_used_at
-        here = self._own(api_keys), api_keys.c.prefix.in_(prefixes)
+        here = self.work.here(api_keys), api_keys.c.prefix.in_(prefixes)
         statement = update(api_keys).where(*here, or_(last.is_(None), last < at))
         self.work.connection.execute(statement.values(last_used_at=at))
 
@@ -139,12 +139,9 @@ class CredentialRepository:
 
     def audit_entries(self, *, limit: int) -> list[AccessEntry]:
         """List entries of the access audit, newest first."""
-        here = _NOTED.where(self._own(access_audit))
+        here = _NOTED.where(self.work.here(access_audit))
         ordered = here.order_by(access_audit.c.id.desc()).limit(limit)
         return [AccessEntry(**row) for row in self.work.connection.execute(ordered).mappings()]
-
-    def _own(self, table: Any) -> ColumnElement[bool]:  # noqa: ANN401 any table that has a tenant
-        return table.c.tenant_id == self.work.tenant
 
     def _change_tenant(self, **values: Any) -> None:  # noqa: ANN401 columns are of any sort
         here = tenants.c.id == self.work.tenant
@@ -191,13 +188,13 @@ class PageSessionRepository:
 
     def get(self, digest: str) -> StoredPageSession | None:
         """Return a session, ended or not; None if there is none."""
-        statement = _STORED.where(self._own, page_sessions.c.digest == digest)
+        statement = _STORED.where(self.work.here(page_sessions, digest=digest))
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else StoredPageSession(**row)
 
     def of_agent(self, agent: str) -> list[StoredPageSession]:
         """List the sessions of an agent, ended or not, newest first."""
-        statement = _STORED.where(self._own, page_sessions.c.agent == agent)
+        statement = _STORED.where(self.work.here(page_sessions, agent=agent))
         ordered = statement.order_by(page_sessions.c.created_at.desc(), page_sessions.c.digest)
         rows = self.work.connection.execute(ordered).mappings()
         return [StoredPageSession(**row) for row in rows]
@@ -208,22 +205,19 @@ class PageSessionRepository:
 
     def record_use(self, digest: str, *, at: datetime) -> None:
         """Record when a session was last used; the time never moves back."""
-        here = self._own, page_sessions.c.digest == digest, page_sessions.c.last_seen_at < at
+        here = self.work.here(page_sessions, digest=digest), page_sessions.c.last_seen_at < at
         statement = update(page_sessions).where(*here).values(last_seen_at=at)
         self.work.connection.execute(statement)
 
     def drop(self, digests: Sequence[str]) -> int:
         """Delete sessions; return the number deleted."""
-        statement = delete(page_sessions).where(self._own, page_sessions.c.digest.in_(digests))
-        return self.work.connection.execute(statement).rowcount
+        here = self.work.here(page_sessions, page_sessions.c.digest.in_(digests))
+        return self.work.connection.execute(delete(page_sessions).where(here)).rowcount
 
     def drop_ended(self, *, now: datetime, limit: int) -> int:
         """Delete sessions whose end has passed; return the number deleted."""
-        old = select(page_sessions.c.digest).where(self._own, page_sessions.c.ends_at <= now)
-        some = old.order_by(page_sessions.c.ends_at).limit(limit).scalar_subquery()
-        statement = delete(page_sessions).where(self._own, page_sessions.c.digest.in_(some))
-        return self.work.connection.execute(statement).rowcount
-
-    @property
-    def _own(self) -> ColumnElement[bool]:
-        return page_sessions.c.tenant_id == self.work.tenant
+        row = page_sessions.c
+        old = select(row.digest).where(self.work.here(page_sessions, row.ends_at <= now))
+        some = old.order_by(row.ends_at).limit(limit).scalar_subquery()
+        here = self.work.here(page_sessions, row.digest.in_(some))
+        return self.work.connection.execute(delete(page_sessions).where(here)).rowcount

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import Final
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Exists,
     Integer,
     Select,
+    Table,
     and_,
     bindparam,
     delete,
@@ -30,6 +32,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.schema.memories import DETAILS, field_vectors, memories, spaces, vectors
 from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
+from commonbrain.storage.sql.statements import exists_in
 
 _NAME_CHARS: Final = 100
 """Characters kept of the name of a dropped space, before its number."""
@@ -257,54 +260,40 @@ _FIELDLESS: Final = (
     .where(
         _ATOMS.c.tenant_id == bindparam("tenant"),
         _HAS_FIELDS,
-        ~select(1)
-        .where(
-            field_vectors.c.tenant_id == _ATOMS.c.tenant_id,
+        ~exists_in(
+            field_vectors,
             field_vectors.c.memory_id == _ATOMS.c.memory_id,
             field_vectors.c.space_id == bindparam("space"),
-        )
-        .exists(),
-        select(1)
-        .where(
-            memories.c.tenant_id == _ATOMS.c.tenant_id,
+            of=_ATOMS,
+        ),
+        exists_in(
+            memories,
             memories.c.id == _ATOMS.c.memory_id,
             memories.c.state.in_(bindparam("states", expanding=True)),
-        )
-        .exists(),
+            of=_ATOMS,
+        ),
     )
     .limit(1)
 )
 
 
-# Built once: every memory that is embedded runs them.
-_OWN: Final = ~(
-    select(1)
-    .where(
-        vectors.c.tenant_id == memories.c.tenant_id,
-        vectors.c.memory_id == memories.c.id,
-        vectors.c.space_id == bindparam("space"),
-        vectors.c.vector.is_not(None),
+def _lacks(table: Table) -> ColumnElement[bool]:
+    """Return which memories have no vector in a table."""
+    return ~exists_in(
+        table,
+        table.c.memory_id == memories.c.id,
+        table.c.space_id == bindparam("space"),
+        table.c.vector.is_not(None),
+        of=memories,
     )
-    .exists()
-)
+
+
+_OWN: Final = _lacks(vectors)
 # An atom has vectors of all its fields or of none: they are written together.
 _FIELDS: Final = and_(
     memories.c.kind == Kind.ATOM,
-    select(1)
-    .where(
-        _ATOMS.c.tenant_id == memories.c.tenant_id,
-        _ATOMS.c.memory_id == memories.c.id,
-        _HAS_FIELDS,
-    )
-    .exists(),
-    ~select(1)
-    .where(
-        field_vectors.c.tenant_id == memories.c.tenant_id,
-        field_vectors.c.memory_id == memories.c.id,
-        field_vectors.c.space_id == bindparam("space"),
-        field_vectors.c.vector.is_not(None),
-    )
-    .exists(),
+    exists_in(_ATOMS, _ATOMS.c.memory_id == memories.c.id, _HAS_FIELDS, of=memories),
+    _lacks(field_vectors),
 )
 # Superseded ones are findable too: they answer `as_of`.
 _HERE: Final = (

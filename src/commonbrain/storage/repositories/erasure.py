@@ -56,7 +56,10 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
         "threads": _empty_thread(work, memory_id),
         "entities": _delete(work, memory_id, table=entities),
         "annotations": _delete(work, memory_id, table=annotations),
-        "links": _delete_links(work, memory_id),
+        # One end after the other, since for "from or to" SQLite reads every link of the tenant.
+        "links": sum(
+            _delete(work, memory_id, table=links, column=end) for end in ("from_id", "to_id")
+        ),
         "audit": _empty_reasons(work, memory_id),
         "changes": _empty_changes(work, memory_id),
         "vectors": _empty_vectors(work, memory_id, table=vectors),
@@ -68,7 +71,7 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
         # Reviews that it caused stay: they hold only its id.
         "reviews": _delete(work, memory_id, table=reviews),
         "falls": _delete(work, memory_id, table=falls),
-        "receipts": _delete_receipts(work, memory_id),
+        "receipts": _delete(work, memory_id, table=receipts, column="message_id"),
     }
 
 
@@ -83,8 +86,8 @@ def _empty_row(work: SqlContext, memory_id: int) -> int:
         "payload": {},
         "reading": None,
     }
-    here = memories.c.tenant_id == work.tenant, memories.c.id == memory_id
-    return work.connection.execute(update(memories).where(*here).values(**emptied)).rowcount
+    here = work.here(memories, id=memory_id)
+    return work.connection.execute(update(memories).where(here).values(**emptied)).rowcount
 
 
 def _empty_detail(work: SqlContext, memory_id: int, *, kind: Kind) -> int:
@@ -92,9 +95,8 @@ def _empty_detail(work: SqlContext, memory_id: int, *, kind: Kind) -> int:
     blank = policy.detail()
     # A message keeps its place in its thread, which would otherwise begin with the next one.
     emptied = {name: getattr(blank, name) for name in policy.columns if name != "thread_id"}
-    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
-    statement = update(table).where(*here).values(body="", **emptied)
-    return work.connection.execute(statement).rowcount
+    statement = update(table).where(work.here(table, memory_id=memory_id))
+    return work.connection.execute(statement.values(body="", **emptied)).rowcount
 
 
 def _empty_thread(work: SqlContext, memory_id: int) -> int:
@@ -118,63 +120,44 @@ def _empty_thread(work: SqlContext, memory_id: int) -> int:
     return work.connection.execute(statement).rowcount
 
 
-def _delete(work: SqlContext, memory_id: int, *, table: Table) -> int:
-    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
-    return work.connection.execute(delete(table).where(*here)).rowcount
-
-
-def _delete_receipts(work: SqlContext, memory_id: int) -> int:
-    here = receipts.c.tenant_id == work.tenant, receipts.c.message_id == memory_id
-    return work.connection.execute(delete(receipts).where(*here)).rowcount
-
-
-def _delete_links(work: SqlContext, memory_id: int) -> int:
-    # One end after the other, since for "from or to" SQLite reads every link of the tenant.
-    ends = (links.c.from_id, links.c.to_id)
-    here = (delete(links).where(links.c.tenant_id == work.tenant, end == memory_id) for end in ends)
-    return sum(work.connection.execute(statement).rowcount for statement in here)
+def _delete(work: SqlContext, memory_id: int, *, table: Table, column: str = "memory_id") -> int:
+    here = work.here(table, table.c[column] == memory_id)
+    return work.connection.execute(delete(table).where(here)).rowcount
 
 
 def _empty_changes(work: SqlContext, memory_id: int) -> int:
-    here = changes.c.tenant_id == work.tenant, changes.c.memory_id == memory_id
+    here = work.here(changes, memory_id=memory_id)
     emptied: dict[str, Any] = {"before": {}, "after": {}, "reason": None}
-    return work.connection.execute(update(changes).where(*here).values(**emptied)).rowcount
+    return work.connection.execute(update(changes).where(here).values(**emptied)).rowcount
 
 
 def _empty_reasons(work: SqlContext, memory_id: int) -> int:
     """Empty the reasons of calls that changed a memory or reviewed what depends on it."""
-    about = (
-        audit.c.tenant_id == work.tenant,
-        audit.c.memory_id == memory_id,
-        audit.c.action != Action.ERASE,
-        audit.c.reason.is_not(None),
-    )
-    caused = reviews.c.tenant_id == work.tenant, reviews.c.cause_id == memory_id
-    decided = (*caused, reviews.c.reason.is_not(None), reviews.c.settled_at.is_not(None))
+    is_reason = audit.c.action != Action.ERASE, audit.c.reason.is_not(None)
+    about = work.here(audit, *is_reason, memory_id=memory_id)
+    caused = work.here(reviews, cause_id=memory_id)
+    decided = (caused, reviews.c.reason.is_not(None), reviews.c.settled_at.is_not(None))
     run = work.connection.execute
     calls = [
-        *run(select(audit.c.at, audit.c.reason).where(*about).distinct()).all(),
+        *run(select(audit.c.at, audit.c.reason).where(about).distinct()).all(),
         *run(select(reviews.c.settled_at, reviews.c.reason).where(*decided).distinct()).all(),
     ]
-    emptied = run(update(audit).where(*about).values(reason=None)).rowcount
+    emptied = run(update(audit).where(about).values(reason=None)).rowcount
     for at, reason in calls:
         # Ids begin with the time, and the primary key finds them.
         near = audit.c.id.between(make_id(at, 0), make_id(at + _CALL_AT_MOST, 0))
         for table, *more in ((audit, near), (changes,)):
-            same = (table.c.at == at, table.c.reason == reason, table.c.action != Action.ERASE)
-            here = update(table).where(table.c.tenant_id == work.tenant, *same, *more)
-            emptied += run(here.values(reason=None)).rowcount
+            here = work.here(table, table.c.action != Action.ERASE, *more, at=at, reason=reason)
+            emptied += run(update(table).where(here).values(reason=None)).rowcount
     _empty_review_images(work, memory_id)
     # These reviews stay with its id alone.
-    run(update(reviews).where(*caused).values(reason=None))
+    run(update(reviews).where(caused).values(reason=None))
     return emptied
 
 
 def _empty_review_images(work: SqlContext, memory_id: int) -> None:
     """Empty the reasons in before-images of reviews that a memory caused."""
-    dependents = select(reviews.c.memory_id).where(
-        reviews.c.tenant_id == work.tenant, reviews.c.cause_id == memory_id
-    )
+    dependents = select(reviews.c.memory_id).where(work.here(reviews, cause_id=memory_id))
     own = changes.c.tenant_id == work.tenant
     rows = work.connection.execute(
         select(changes.c.id, changes.c.before, changes.c.after).where(
@@ -195,8 +178,8 @@ def _empty_review_images(work: SqlContext, memory_id: int) -> None:
 
 def _empty_vectors(work: SqlContext, memory_id: int, *, table: Table) -> int:
     """Count what `index.drop` has emptied already: a vector reveals what its text was about."""
-    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
-    return work.connection.execute(update(table).where(*here).values(vector=null())).rowcount
+    here = work.here(table, memory_id=memory_id)
+    return work.connection.execute(update(table).where(here).values(vector=null())).rowcount
 
 
 def _empty_traces(work: SqlContext, memory_id: int) -> int:
@@ -227,7 +210,6 @@ def _without(row: Row[int, Any, Any], memory_id: int) -> dict[str, Any]:
 
 
 def _delete_replies(work: SqlContext, memory_id: int) -> int:
-    table = idempotency
-    names_it = cast(table.c.memory_ids, String).like(f"%{memory_id}%")
-    here = table.c.tenant_id == work.tenant, names_it
-    return work.connection.execute(delete(table).where(*here)).rowcount
+    names_it = cast(idempotency.c.memory_ids, String).like(f"%{memory_id}%")
+    here = work.here(idempotency, names_it)
+    return work.connection.execute(delete(idempotency).where(here)).rowcount

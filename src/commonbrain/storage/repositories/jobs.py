@@ -1,11 +1,21 @@
 """Background jobs, and the leases by which workers claim them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
+from sqlalchemy import (
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from commonbrain.model import ids
 from commonbrain.model.jobs import Job, JobError, JobState
@@ -21,6 +31,8 @@ _HELD_BY: Final = ("state", "attempts", "worker")
 """Columns that change with every transition; a claim compares the lease too."""
 _EQUAL: Final = ("state", "kind", "agent", "session", "key")
 """Columns that a filter compares."""
+_OF_JOB: Final = tuple(field.name for field in fields(Job) if field.name in jobs.c)
+_OF_CALLER: Final = tuple(field.name for field in fields(Caller) if field.name in jobs.c)
 _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
@@ -36,15 +48,15 @@ class JobRepository:
 
     def get(self, id_: int) -> Job | None:
         """Return a job; None if there is none."""
-        return self._first(select(jobs).where(self._here(jobs.c.id == id_)))
+        return self._first(select(jobs).where(self.work.here(jobs, id=id_)))
 
     def keyed(self, key: str) -> Job | None:
         """Return the unfinished job with a key."""
-        return self._first(select(jobs).where(self._here(jobs.c.key == key), _IS_LIVE))
+        return self._first(select(jobs).where(self.work.here(jobs, key=key), _IS_LIVE))
 
     def due(self, kinds: Collection[str], *, now: datetime, limit: int) -> list[Job]:
         """List the jobs of these kinds that a worker may claim, longest due first."""
-        here = self._here(jobs.c.due_at <= now, jobs.c.kind.in_(sorted(kinds)))
+        here = self.work.here(jobs, jobs.c.due_at <= now, jobs.c.kind.in_(sorted(kinds)))
         question = select(jobs).where(here, _IS_LIVE).order_by(jobs.c.due_at, jobs.c.id)
         return self._all(question.limit(limit))
 
@@ -59,7 +71,7 @@ class JobRepository:
         changed = {name: value for name, value in new.items() if value != old[name]}
         compared = [*_HELD_BY, *(["due_at"] if after.attempts > before.attempts else [])]
         unmoved = [jobs.c[name].is_not_distinct_from(old[name]) for name in compared]
-        statement = update(jobs).where(self._here(jobs.c.id == before.id, *unmoved))
+        statement = update(jobs).where(self.work.here(jobs, jobs.c.id == before.id, *unmoved))
         # Nothing may differ if progress is saved twice; then only the claim is checked.
         done = self.work.connection.execute(statement.values(changed or {"kind": before.kind}))
         return done.rowcount > 0
@@ -88,17 +100,19 @@ class JobRepository:
             here.append(jobs.c.id >= ids.make_id(criteria.since, 0))
         if before is not None:
             here.append(jobs.c.id < before)
-        return select(jobs).where(self._here(*here))
+        return select(jobs).where(self.work.here(jobs, *here))
 
     def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state; states without jobs are absent."""
-        question = select(jobs.c.state, func.count()).where(self._here()).group_by(jobs.c.state)
-        return {row[0]: row[1] for row in self.work.connection.execute(question)}
+        counted = select(jobs.c.state, func.count()).where(self.work.here(jobs))
+        rows = self.work.connection.execute(counted.group_by(jobs.c.state))
+        return {row[0]: row[1] for row in rows}
 
     def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
         """Return when the newest job of a kind, and of a key, was created or finished."""
         last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
-        here = self._here(jobs.c.kind == kind, *(() if key is None else (jobs.c.key == key,)))
+        of_key = {} if key is None else {"key": key}
+        here = self.work.here(jobs, kind=kind, **of_key)
         question = select(func.max(last, type_=Instant())).where(here)
         return self.work.connection.execute(question).scalar()
 
@@ -109,75 +123,35 @@ class JobRepository:
         """
         ended = and_(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
         dead = and_(jobs.c.finished_at < dead_before, jobs.c.state == JobState.DEAD)
-        old = self._here(or_(ended, dead))
+        old = self.work.here(jobs, or_(ended, dead))
         some = select(jobs.c.id).where(old).limit(limit).scalar_subquery()
-        statement = delete(jobs).where(self._here(jobs.c.id.in_(some)))
+        statement = delete(jobs).where(self.work.here(jobs, jobs.c.id.in_(some)))
         return self.work.connection.execute(statement).rowcount
-
-    def _here(self, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-        return and_(jobs.c.tenant_id == self.work.tenant, *conditions)
 
     def _first(self, question: Select[Any]) -> Job | None:
         return next(iter(self._all(question)), None)
 
     def _all(self, question: Select[Any]) -> list[Job]:
-        return [_job(row) for row in self.work.connection.execute(question)]
+        return [_job(row) for row in self.work.connection.execute(question).mappings()]
 
 
 def _row(job: Job) -> dict[str, Any]:
     fault = job.fault
     return {
-        "id": job.id,
-        "kind": job.kind,
-        "agent": job.caller.agent,
-        "session": job.caller.session,
-        "project": job.caller.project,
-        "role": job.caller.role,
-        "trust_default": job.caller.trust_default,
-        "trust_ceiling": job.caller.trust_ceiling,
+        **{name: getattr(job, name) for name in _OF_JOB},
+        **{name: getattr(job.caller, name) for name in _OF_CALLER},
         "given": dict(job.given),
-        "key": job.key,
-        "state": job.state,
-        "attempts": job.attempts,
-        "due_at": job.due_at,
-        "worker": job.worker,
-        "progress": job.progress,
         "reached": dict(job.reached),
+        "result": None if job.result is None else dict(job.result),
         "fault_code": fault.code if fault else None,
         "fault_message": fault.message if fault else None,
-        "result": None if job.result is None else dict(job.result),
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
     }
 
 
-def _job(row: Row[Any]) -> Job:
-    caller = Caller(
-        tenant=row.tenant_id,
-        agent=row.agent,
-        role=row.role,
-        session=row.session,
-        project=row.project,
-        trust_default=row.trust_default,
-        trust_ceiling=row.trust_ceiling,
-    )
-    fault_code = row.fault_code
+def _job(row: RowMapping) -> Job:
+    code = row["fault_code"]
     return Job(
-        id=row.id,
-        kind=row.kind,
-        caller=caller,
-        given=row.given,
-        key=row.key,
-        state=row.state,
-        attempts=row.attempts,
-        due_at=row.due_at,
-        worker=row.worker,
-        progress=row.progress,
-        reached=row.reached,
-        fault=None if fault_code is None else JobError(code=fault_code, message=row.fault_message),
-        result=row.result,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
+        **{name: row[name] for name in _OF_JOB},
+        caller=Caller(tenant=row["tenant_id"], **{name: row[name] for name in _OF_CALLER}),
+        fault=None if code is None else JobError(code=code, message=row["fault_message"]),
     )

@@ -66,13 +66,13 @@ class ModelRepository:
 
     def get(self, id_: int) -> ModelCard | None:
         """Return a card; None if there is none."""
-        return next(iter(self._all(_CARD.where(self._here(models.c.id == id_)))), None)
+        return next(iter(self._all(_CARD.where(self.work.here(models, id=id_)))), None)
 
     def listed(
         self, role: ModelRole | None = None, *, before: int | None = None, limit: int
     ) -> list[ModelCard]:
         """List cards, newest first, starting below `before` if given."""
-        cards = _CARD.where(self._here())
+        cards = _CARD.where(self.work.here(models))
         if role is not None:
             cards = cards.where(models.c.role == role)
         if before is not None:
@@ -81,7 +81,7 @@ class ModelRepository:
 
     def serving(self, role: ModelRole | None = None) -> list[ModelCard]:
         """Return the active model and the canary of a role, or of all, as far as they exist."""
-        serving = _CARD.where(self._here(models.c.state.in_(sorted(SERVING))))
+        serving = _CARD.where(self.work.here(models, models.c.state.in_(sorted(SERVING))))
         return self._all(serving if role is None else serving.where(models.c.role == role))
 
     def replaced_by(self, card: ModelCard) -> ModelCard | None:
@@ -97,7 +97,7 @@ class ModelRepository:
 
     def has_artifact(self, digest: str) -> bool:
         """Check whether any card has an artifact with this digest."""
-        here = self._here(models.c.digest == digest)
+        here = self.work.here(models, digest=digest)
         return self.work.connection.execute(select(exists().where(here))).scalar_one()
 
     def move(self, before: ModelCard, after: ModelCard) -> bool:
@@ -107,7 +107,7 @@ class ModelRepository:
         role is already active, or a canary.
         """
         unmoved = [models.c[name] == getattr(before, name) for name in _UNMOVED]
-        here = self._here(models.c.id == before.id, *unmoved)
+        here = self.work.here(models, models.c.id == before.id, *unmoved)
         if after.state in SERVING and after.state is not before.state:
             other = models.alias()
             taken = select(other.c.id).where(
@@ -119,9 +119,6 @@ class ModelRepository:
         row = _row(after)
         statement = update(models).where(here).values({name: row[name] for name in _MOVES})
         return self.work.connection.execute(statement).rowcount > 0
-
-    def _here(self, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-        return and_(models.c.tenant_id == self.work.tenant, *conditions)
 
     def _all(self, question: Select[Any]) -> list[ModelCard]:
         rows = self.work.connection.execute(question).mappings()
@@ -193,7 +190,7 @@ class RecallLogRepository:
         """Store feedback, each once; skip unknown traces; return the number stored."""
         named = sorted({one.trace_id for one in marks})
         traces = recall_traces.c.id
-        known = select(traces).where(self._here(recall_traces, traces.in_(named)))
+        known = select(traces).where(self.work.here(recall_traces, traces.in_(named)))
         there = {row.id for row in self.work.connection.execute(known)}
         return sum(
             self.work.add(feedback, {"tenant_id": self.work.tenant, **asdict(one)})
@@ -214,7 +211,7 @@ class RecallLogRepository:
         )
         question = (
             select(table.id, table.packed)
-            .where(self._here(recall_traces, table.id >= since, table.id < until, *whose))
+            .where(self.work.here(recall_traces, table.id >= since, table.id < until, *whose))
             .order_by(table.id.desc())
             .limit(_SHOWN_MAX)
         )
@@ -237,7 +234,7 @@ class RecallLogRepository:
 
     def _withdraw_votes(self, use: FeedbackEvent) -> None:
         table = feedback.c
-        here = self._here(
+        here = self.work.here(
             feedback,
             table.memory_id.in_(use.ids),
             table.agent == use.agent,
@@ -249,7 +246,7 @@ class RecallLogRepository:
     def _shown_in_part(self, shown: Mapping[int, int]) -> dict[int, int]:
         """Leave out memories that the trace showed in full."""
         table = recall_traces.c
-        here = self._here(recall_traces, table.id.in_(sorted(set(shown.values()))))
+        here = self.work.here(recall_traces, table.id.in_(sorted(set(shown.values()))))
         in_full = {
             (row.id, one["id"])
             for row in self.work.connection.execute(select(table.id, table.considered).where(here))
@@ -260,16 +257,16 @@ class RecallLogRepository:
 
     def entries(self, criteria: EntryFilter, *, after: int = 0, limit: int) -> list[RecallLogEntry]:
         """List recalls above an id with their feedback, oldest first."""
-        above = recall_traces.c.id > after
-        entries = select(recall_traces).where(self._here(recall_traces, above, *self._of(criteria)))
-        return self._read(entries.order_by(recall_traces.c.id).limit(limit))
+        above = self.work.here(recall_traces, recall_traces.c.id > after, *self._of(criteria))
+        entries = select(recall_traces).where(above).order_by(recall_traces.c.id).limit(limit)
+        return self._read(entries)
 
     def latest(
         self, criteria: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
     ) -> list[RecallLogEntry]:
         """List recalls below an id, newest first; `is_brief` leaves out the candidates."""
         table = recall_traces.c
-        below = self._here(recall_traces, table.id < before, *self._of(criteria))
+        below = self.work.here(recall_traces, table.id < before, *self._of(criteria))
         entries = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
         if is_brief:
             nothing = literal([], JSON).label("considered")
@@ -280,7 +277,7 @@ class RecallLogRepository:
     def count(self, criteria: EntryFilter, *, before: int, at_most: int) -> int:
         """Count recalls below an id, up to a number."""
         table = recall_traces.c
-        below = self._here(recall_traces, table.id < before, *self._of(criteria))
+        below = self.work.here(recall_traces, table.id < before, *self._of(criteria))
         question = select(table.id).where(below)
         return count_up_to(self.work.connection, question, at_most=at_most)
 
@@ -308,19 +305,16 @@ class RecallLogRepository:
             span = 1 << ids.RANDOM_BITS
             yield table.id % span < int(criteria.share * span)
         if criteria.is_marked:
-            yield exists().where(self._here(feedback, feedback.c.trace_id == table.id))
+            yield exists().where(self.work.here(feedback, feedback.c.trace_id == table.id))
 
     def _marks(self, traces: Iterable[int]) -> Mapping[int, Mapping[int, frozenset[FeedbackMark]]]:
-        of_these = self._here(feedback, feedback.c.trace_id.in_(list(traces)))
+        of_these = self.work.here(feedback, feedback.c.trace_id.in_(list(traces)))
         question = select(feedback.c.trace_id, feedback.c.memory_id, feedback.c.mark)
         entries: defaultdict[int, dict[int, frozenset[FeedbackMark]]] = defaultdict(dict)
         for row in self.work.connection.execute(question.where(of_these)):
             known = entries[row.trace_id].get(row.memory_id, frozenset())
             entries[row.trace_id][row.memory_id] = known | {row.mark}
         return entries
-
-    def _here(self, table: Any, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:  # noqa: ANN401 any table that has a tenant
-        return and_(table.c.tenant_id == self.work.tenant, *conditions)
 
 
 def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> RecallLogEntry:

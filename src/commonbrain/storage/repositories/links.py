@@ -114,12 +114,7 @@ class LinkRepository:
         return Link(**dict(zip(_FIELDS, rows[0], strict=True))) if rows else None
 
     def _key(self, from_id: int, to_id: int, *, type_: LinkType) -> ColumnElement[bool]:
-        return and_(
-            links.c.tenant_id == self.work.tenant,
-            links.c.from_id == from_id,
-            links.c.to_id == to_id,
-            links.c.type == type_,
-        )
+        return self.work.here(links, from_id=from_id, to_id=to_id, type=type_)
 
 
 _ANNOTATIONS_FIELDS: Final = tuple(field.name for field in fields(Annotation))
@@ -146,8 +141,8 @@ class AnnotationRepository:
 
     def drop(self, annotation_id: int) -> None:
         """Delete an annotation."""
-        here = annotations.c.tenant_id == self.work.tenant, annotations.c.id == annotation_id
-        self.work.connection.execute(delete(annotations).where(*here))
+        here = self.work.here(annotations, id=annotation_id)
+        self.work.connection.execute(delete(annotations).where(here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
         """Map memories to their annotations, oldest first; memories without any are absent."""

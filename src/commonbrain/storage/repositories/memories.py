@@ -64,7 +64,7 @@ from commonbrain.storage.sql.filters import (
     unindexed,
     within,
 )
-from commonbrain.storage.sql.statements import LISTED, greatest, members_of
+from commonbrain.storage.sql.statements import LISTED, exists_in, greatest, members_of
 from commonbrain.text.reading import read_memory
 
 # Statements are built once: building one costs more than running it.
@@ -343,11 +343,11 @@ class MemoryRepository:
     ) -> list[int]:
         """List the memories in scope with one of these references, newest first."""
         named = entities.c
-        of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
         is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
+        has_one = exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
         statement = (
             select(memories.c.id)
-            .where(confine(scope, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .where(confine(scope, self.work.tenant), has_one)
             .order_by(memories.c.id.desc())
             .limit(limit)
         )
@@ -542,7 +542,10 @@ def due_by(criteria: DueBy, tenant: str) -> Select[int]:
 def bodiless(tenant: str) -> Select[int]:
     """Select rows without the detail row of their kind, which holds the body."""
     row = memories.c
-    complete = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
+    complete = [
+        and_(row.kind == kind, exists_in(detail, detail.c.memory_id == row.id, of=memories))
+        for kind, detail in DETAILS.items()
+    ]
     return select(row.id).where(row.tenant_id == tenant, ~or_(*complete)).order_by(row.id)
 
 
@@ -562,9 +565,3 @@ def _too_old(rule: Retention, criteria: DueBy) -> ColumnElement[bool]:
     conditions += [row.label == rule.label] if rule.label is not None else []
     conditions += [row.scope == rule.scope] if rule.scope is not None else []
     return and_(*conditions, ~row.pinned)
-
-
-def _has_body(kind: Kind) -> ColumnElement[bool]:
-    detail = DETAILS[kind].c
-    own = detail.tenant_id == memories.c.tenant_id, detail.memory_id == memories.c.id
-    return select(1).where(*own).exists()

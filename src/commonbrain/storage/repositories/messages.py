@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -38,7 +39,7 @@ from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.statements import LISTED
+from commonbrain.storage.sql.statements import LISTED, exists_in
 
 _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
@@ -54,14 +55,11 @@ _IS_CURRENT: Final = and_(
     or_(memories.c.expires_at.is_(None), memories.c.expires_at > bindparam("now", type_=Instant())),
 )
 _MINE: Final = receipts.alias("mine")
-_HAS_OWN: Final = (
-    select(1)
-    .where(
-        _MINE.c.tenant_id == receipts.c.tenant_id,
-        _MINE.c.agent == bindparam("reader"),
-        _MINE.c.message_id == receipts.c.message_id,
-    )
-    .exists()
+_HAS_OWN: Final = exists_in(
+    _MINE,
+    _MINE.c.agent == bindparam("reader"),
+    _MINE.c.message_id == receipts.c.message_id,
+    of=receipts,
 )
 # Broadcasts that the mailbox has no row of its own for: the newest ones, as a rule none.
 _IS_UNTAKEN: Final = and_(
@@ -136,14 +134,11 @@ _BETWEEN: Final = (
 )
 _TASKS: Final = DETAILS[Kind.TASK]
 _REQUESTER: Final = memories.alias("asked")
-_IS_ASKED_BY: Final = (
-    select(1)
-    .where(
-        _REQUESTER.c.tenant_id == memories.c.tenant_id,
-        _REQUESTER.c.id == memories.c.source_message_id,
-        _REQUESTER.c.agent == bindparam("reader"),
-    )
-    .exists()
+_IS_ASKED_BY: Final = exists_in(
+    _REQUESTER,
+    _REQUESTER.c.id == memories.c.source_message_id,
+    _REQUESTER.c.agent == bindparam("reader"),
+    of=memories,
 )
 _DELEGATED: Final = (
     select(memories.c.id)
@@ -241,13 +236,9 @@ class MessageRepository:
 
     def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
         """Store an acknowledgement of a read message; return False if it was not delivered."""
-        here = (
-            receipts.c.tenant_id == self.work.tenant,
-            receipts.c.agent == reader.agent,
-            receipts.c.message_id == message_id,
-        )
-        given = update(receipts).where(*here).values(acked_at=reader.now, answer=answer)
-        return self.work.connection.execute(given).rowcount > 0
+        here = self.work.here(receipts, agent=reader.agent, message_id=message_id)
+        statement = update(receipts).where(here).values(acked_at=reader.now, answer=answer)
+        return self.work.connection.execute(statement).rowcount > 0
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Map messages to their receipts, by agent."""
@@ -261,7 +252,10 @@ class MessageRepository:
         for row in self.work.connection.execute(statement, given).mappings():
             receipts_by_id[row["message_id"]].append(Receipt(**row))
         # Sorted here: the planner would walk all receipts to have them in this order.
-        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in receipts_by_id.items()}
+        return {
+            id_: tuple(sorted(rows, key=attrgetter("agent")))
+            for id_, rows in receipts_by_id.items()
+        }
 
     def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Map messages to the receipts with an acknowledgement, by agent."""
@@ -288,16 +282,12 @@ class MessageRepository:
         row = {"tenant_id": self.work.tenant, **asdict(receipt)}
         if self.work.add(receipts, row):
             return True
-        here = (
-            receipts.c.tenant_id == self.work.tenant,
-            receipts.c.agent == receipt.agent,
-            receipts.c.message_id == receipt.message_id,
-        )
         there = self.of([receipt.message_id])[receipt.message_id]
         [known] = [one for one in there if one.agent == receipt.agent]
         both = merged(known, receipt)
         if both != known:
-            self.work.connection.execute(update(receipts).where(*here).values(**asdict(both)))
+            here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
+            self.work.connection.execute(update(receipts).where(here).values(**asdict(both)))
         return both != known
 
     def _copy(
@@ -334,10 +324,6 @@ class MessageRepository:
     def _given(self, reader: Reader) -> dict[str, Any]:
         own = {"project": reader.project} if reader.project is not None else {}
         return self._own(reader) | {"now": reader.now, "taken": self._taken(reader)} | own
-
-
-def _by_agent(receipt: Receipt) -> str:
-    return receipt.agent
 
 
 def _place(place: Mailbox) -> dict[str, int | bool]:

@@ -25,7 +25,7 @@ from commonbrain.model import ids
 from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import asdict, dataclass, field, fields, replace
-from commonbrain.observability.hook_events import ShownCounts
+from commonbrain.observability.hook_runs import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, AuditFilter, AuditLine, StoredReply
 from commonbrain.storage.schema.activity import OF_HOOKS, access_audit, tool_events
@@ -112,16 +112,9 @@ class RecordRepository:
 
 
 def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
-    return {
-        "at": entry.at,
-        "action": entry.action,
-        "memory_id": entry.memory_id,
-        "agent": entry.agent,
-        "session": entry.session,
-        "reason": entry.reason,
-        "content_hmac": _digest(entry.content, key=key),
-        "request_id": entry.request_id,
-    }
+    row = asdict(entry)
+    row["content_hmac"] = _digest(row.pop("content"), key=key)
+    return row
 
 
 def _digest(content: str, *, key: bytes) -> bytes:

@@ -33,7 +33,7 @@ from commonbrain.storage.schema.memories import falls, links, memories
 from commonbrain.storage.schema.memories import reviews as table
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
-from commonbrain.storage.sql.statements import LISTED
+from commonbrain.storage.sql.statements import LISTED, exists_in
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
@@ -41,14 +41,11 @@ _ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_
 _OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
 _UNSUPPORTED: Final = _OF.where(table.c.fall == InvalidationReason.UNSUPPORTED)
 _VOUCHED: Final = table.alias("vouched")
-_IS_VOUCHED: Final = (
-    select(1)
-    .where(
-        _VOUCHED.c.tenant_id == table.c.tenant_id,
-        _VOUCHED.c.memory_id == table.c.memory_id,
-        _VOUCHED.c.settled_at.is_not(None),
-    )
-    .exists()
+_IS_VOUCHED: Final = exists_in(
+    _VOUCHED,
+    _VOUCHED.c.memory_id == table.c.memory_id,
+    _VOUCHED.c.settled_at.is_not(None),
+    of=table,
 )
 _DOUBTFUL: Final = select(table.c.memory_id).where(
     table.c.tenant_id == _TENANT,
@@ -110,14 +107,8 @@ def _dependants_under_review() -> Any:  # noqa: ANN401 a select of ids
     """Select open reviews of memories that depend, directly or not, on some memories."""
     reach = beginning().cte("reach", recursive=True)
     resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
-    is_open = (
-        select(1)
-        .where(
-            table.c.tenant_id == links.c.tenant_id,
-            table.c.memory_id == links.c.from_id,
-            table.c.settled_at.is_(None),
-        )
-        .exists()
+    is_open = exists_in(
+        table, table.c.memory_id == links.c.from_id, table.c.settled_at.is_(None), of=links
     )
     onward = select(links.c.tenant_id, links.c.from_id).where(resting, is_open)
     return select(reach.union(onward).c.id)

@@ -36,22 +36,9 @@ from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.sql.context import SqlContext
 
-BEAT_COLUMNS: Final = (
-    "id",
-    "key",
-    "agent",
-    "project",
-    "client",
-    "cwd",
-    "host",
-    "pid",
-    "pid_created_at",
-    "server_pid",
-    "server_created_at",
-    "started_at",
-    "heartbeat_at",
-    "ended_at",
-    "ending",
+_NOT_IN_BEATS: Final = {"tenant_id", "task", "probed_at", "booted_at", "shown", "metadata"}
+BEAT_COLUMNS: Final = tuple(
+    column.name for column in sessions.columns if column.name not in _NOT_IN_BEATS
 )
 """What a beat is written as in JSON, in this order."""
 _CLIENTS: Final = ("client", "cwd", "host", "pid", "pid_created_at")
@@ -90,19 +77,8 @@ def session_update(*, greatest: str) -> str:
     return ", ".join([heard, *clients, *servers, *ends, shown])
 
 
-_PLAIN: Final = (
-    "id",
-    "key",
-    "agent",
-    "project",
-    "task",
-    "client",
-    "cwd",
-    "started_at",
-    "heartbeat_at",
-    "booted_at",
-    "ended_at",
-    "ending",
+_PLAIN: Final = tuple(
+    field.name for field in fields(Session) if field.name in sessions.c and field.name != "metadata"
 )
 """What a session and its row name alike."""
 _BIRTHS: Final = {"pid": "pid_created_at", "server_pid": "server_created_at"}
@@ -168,13 +144,10 @@ class SessionRepository:
         known = {name: value for name, value in values.items() if name != "id"}
         if is_over(session):
             known["shown"] = None
-        here = (
-            sessions.c.tenant_id == self.work.tenant,
-            sessions.c.agent == session.agent,
-            sessions.c.key == session.key,
-        )
-        changed = self.work.connection.execute(update(sessions).where(*here).values(known))
-        if not changed.rowcount and not self._add(values):
+        here = self.work.here(sessions, agent=session.agent, key=session.key)
+        changed = self.work.connection.execute(update(sessions).where(here).values(known))
+        row = {"tenant_id": self.work.tenant, **values}
+        if not changed.rowcount and not self.work.add(sessions, row):
             # Another session was drawn the same id: any free one will do, for only keys are shown.
             del values["id"]
             self.work.append(sessions, values, at=session.started_at)
@@ -260,12 +233,8 @@ class SessionRepository:
         """Add what a session was shown; an unknown session starts."""
         known = self.shown(given.agent, given.session)
         listed = [list(pair) for pair in given.added_to(known).items()]
-        here = (
-            sessions.c.tenant_id == self.work.tenant,
-            sessions.c.agent == given.agent,
-            sessions.c.key == given.session,
-        )
-        statement = update(sessions).where(*here).values(shown=listed or None)
+        here = self.work.here(sessions, agent=given.agent, key=given.session)
+        statement = update(sessions).where(here).values(shown=listed or None)
         if not self.work.connection.execute(statement).rowcount and listed:
             own = {"key": given.session, "agent": given.agent, "shown": listed}
             self.work.append(sessions, {**own, "started_at": at, "heartbeat_at": at}, at=at)
@@ -282,17 +251,10 @@ class SessionRepository:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
         return [_session(row) for row in rows.mappings()]
 
-    def _add(self, values: Mapping[str, Any]) -> bool:
-        return self.work.add(sessions, {"tenant_id": self.work.tenant, **values})
-
     def _update(self, ids: Sequence[int], **values: object) -> None:
-        here = (
-            sessions.c.tenant_id == self.work.tenant,
-            sessions.c.id.in_(list(ids)),
-            sessions.c.ended_at.is_(None),
-        )
         if ids:
-            self.work.connection.execute(update(sessions).where(*here).values(**values))
+            here = self.work.here(sessions, sessions.c.id.in_(list(ids)), ended_at=None)
+            self.work.connection.execute(update(sessions).where(here).values(**values))
 
 
 def beat_row(session: Session) -> list[object]:
@@ -354,7 +316,7 @@ class ScratchpadRepository:
 
     def of(self, caller: Caller, *, now: datetime) -> list[Note]:
         """List the notes of the caller's session, by key."""
-        here = self._written(caller.agent, caller.session or "")
+        here = self._written(caller.agent, caller.session)
         statement = _ROWS.where(here, _lives(now)).order_by(notes.c.key)
         return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
 
@@ -374,16 +336,12 @@ class ScratchpadRepository:
         """Extend the unpinned notes of the caller's session until then; delete expired ones."""
         here = notes.c.tenant_id == self.work.tenant
         self.work.connection.execute(delete(notes).where(here, notes.c.expires_at <= now))
-        own = self._written(caller.agent, caller.session or "")
+        own = self._written(caller.agent, caller.session)
         statement = update(notes).where(own, ~notes.c.pinned, notes.c.expires_at < until)
         self.work.connection.execute(statement.values(expires_at=until))
 
-    def _written(self, agent: str, session: str) -> ColumnElement[bool]:
-        return and_(
-            notes.c.tenant_id == self.work.tenant,
-            notes.c.agent == agent,
-            notes.c.session == session,
-        )
+    def _written(self, agent: str, session: str | None) -> ColumnElement[bool]:
+        return self.work.here(notes, agent=agent, session=session or "")
 
 
 def _lives(now: datetime) -> ColumnElement[bool]:

@@ -12,9 +12,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    PrimaryKeyConstraint,
     String,
-    Table,
     Text,
     UniqueConstraint,
 )
@@ -26,21 +24,19 @@ from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
 from commonbrain.storage.schema.types import (
-    METADATA,
     EnumText,
     Instant,
     Names,
     fraction,
     only,
-    tenant,
+    tenant_table,
 )
 
 # A client at work on a task. Memories name a session by its key, which is the id that the client
 # gives it, if any.
-sessions = Table(
+sessions = tenant_table(
     "sessions",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("key", String(128), nullable=False),
     Column("agent", String(128), nullable=False),
@@ -63,7 +59,6 @@ sessions = Table(
     Column("shown", JSON(none_as_null=True)),
     # Short texts by name, such as branch, worktree and model.
     Column("metadata", JSON(none_as_null=True)),
-    PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
     Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
     Index("ix_sessions_heartbeat", "tenant_id", "heartbeat_at", **only("ended_at IS NULL")),
@@ -74,10 +69,9 @@ sessions = Table(
 )
 
 # Short-lived keys and values of a session; callers without one use the empty key.
-notes = Table(
+notes = tenant_table(
     "notes",
-    METADATA,
-    tenant(),
+    ("agent", "session", "key"),
     Column("agent", String(128), nullable=False),
     Column("session", String(128), nullable=False),
     Column("key", String(128), nullable=False),
@@ -86,15 +80,13 @@ notes = Table(
     Column("pinned", Boolean, nullable=False),
     Column("at", Instant, nullable=False),
     Column("expires_at", Instant),
-    PrimaryKeyConstraint("tenant_id", "agent", "session", "key"),
     Index("ix_notes_pinned", "tenant_id", "project", **only("pinned")),
 )
 
 # Decisions on action items; callers without a session use the empty key.
-acks = Table(
+acks = tenant_table(
     "acks",
-    METADATA,
-    tenant(),
+    ("memory_id", "agent", "session"),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128), nullable=False),
@@ -102,17 +94,15 @@ acks = Table(
     Column("reason", Text),
     Column("until", Instant),
     Column("at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "memory_id", "agent", "session"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
 )
 
 # Delivery of a message to an agent. A broadcast has one row for all agents, never read, which each
 # reader's mailbox copies. A shared memory also has a row per agent, marked as read: these rows give
 # agents other than the author access to a private memory.
-receipts = Table(
+receipts = tenant_table(
     "receipts",
-    METADATA,
-    tenant(),
+    ("agent", "message_id"),
     Column("agent", String(128), nullable=False),
     Column("message_id", BigInteger, nullable=False, autoincrement=False),
     Column("sender", String(128), nullable=False),
@@ -122,7 +112,6 @@ receipts = Table(
     Column("read_at", Instant),
     Column("acked_at", Instant),
     Column("answer", Text),
-    PrimaryKeyConstraint("tenant_id", "agent", "message_id"),
     ForeignKeyConstraint(["tenant_id", "message_id"], ["memories.tenant_id", "memories.id"]),
     Index("ix_receipts_message", "tenant_id", "message_id"),
     Index(
@@ -137,20 +126,17 @@ receipts = Table(
 )
 
 # The last broadcast that an agent's own rows cover.
-mailboxes = Table(
+mailboxes = tenant_table(
     "mailboxes",
-    METADATA,
-    tenant(),
+    ("agent",),
     Column("agent", String(128), nullable=False),
     Column("taken_until", BigInteger, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "agent"),
 )
 
 
-recall_traces = Table(
+recall_traces = tenant_table(
     "recall_traces",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("asked_at", Instant, nullable=False),
     Column("agent", String(128), nullable=False),
@@ -162,14 +148,12 @@ recall_traces = Table(
     Column("degraded", JSON, nullable=False),
     Column("stages_ms", JSON, nullable=False),
     Column("ranker", BigInteger),
-    PrimaryKeyConstraint("tenant_id", "id"),
     Index(None, "tenant_id", "ranker", "id", **only("ranker IS NOT NULL")),
 )
 
-models = Table(
+models = tenant_table(
     "models",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("role", EnumText(ModelRole), nullable=False),
     Column("state", EnumText(ModelState), nullable=False),
@@ -182,7 +166,6 @@ models = Table(
     Column("made_at", Instant, nullable=False),
     Column("moved_at", Instant, nullable=False),
     Column("reason", Text),
-    PrimaryKeyConstraint("tenant_id", "id"),
     # Each role has one active model and one canary, also under concurrent moves.
     Index(
         "uq_models_serving",
@@ -197,26 +180,23 @@ models = Table(
 
 # No foreign key to the trace: both are deleted when they are old, and feedback on a missing trace
 # is skipped.
-feedback = Table(
+feedback = tenant_table(
     "feedback",
-    METADATA,
-    tenant(),
+    ("trace_id", "memory_id", "mark"),
     Column("trace_id", BigInteger, nullable=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("mark", EnumText(FeedbackMark), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
     Column("at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "trace_id", "memory_id", "mark"),
     Index(None, "tenant_id", "memory_id"),
 )
 
 
 # Figures are JSON: new ones are added over time, and no query filters by them.
-evaluations = Table(
+evaluations = tenant_table(
     "evaluations",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("name", String(24), nullable=False),
     Column("at", Instant, nullable=False),
@@ -224,28 +204,24 @@ evaluations = Table(
     Column("figures", JSON, nullable=False),
     Column("setup", JSON, nullable=False),
     Column("took_ms", JSON, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "id"),
     Index(None, "tenant_id", "name", "id"),
 )
 
 
-agents = Table(
+agents = tenant_table(
     "agents",
-    METADATA,
-    tenant(),
+    ("name",),
     Column("name", String(128), nullable=False),
     Column("role", EnumText(Role), nullable=False),
     Column("trust_default", EnumText(Trust), nullable=False),
     Column("trust_ceiling", EnumText(Trust), nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("disabled_at", Instant),
-    PrimaryKeyConstraint("tenant_id", "name"),
 )
 
-api_keys = Table(
+api_keys = tenant_table(
     "api_keys",
-    METADATA,
-    tenant(),
+    ("prefix",),
     Column("prefix", String(8), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("label", String(128)),
@@ -257,17 +233,15 @@ api_keys = Table(
     Column("expires_at", Instant),
     Column("revoked_at", Instant),
     Column("last_used_at", Instant),
-    PrimaryKeyConstraint("tenant_id", "prefix"),
     ForeignKeyConstraint(["tenant_id", "agent"], ["agents.tenant_id", "agents.name"]),
     Index(None, "tenant_id", "agent"),
 )
 
 # Logins to the web page. The caller of an API key is read from the key and its agent; no row
 # describes a token, so its role is stored.
-page_sessions = Table(
+page_sessions = tenant_table(
     "page_sessions",
-    METADATA,
-    tenant(),
+    ("digest",),
     # Never the secret: the SHA-256 of its 256 random bits.
     Column("digest", String(64), nullable=False),
     Column("agent", String(128), nullable=False),
@@ -276,7 +250,6 @@ page_sessions = Table(
     Column("created_at", Instant, nullable=False),
     Column("last_seen_at", Instant, nullable=False),
     Column("ends_at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "digest"),
     ForeignKeyConstraint(["tenant_id", "key_prefix"], ["api_keys.tenant_id", "api_keys.prefix"]),
     Index(None, "tenant_id", "agent"),
     Index(None, "tenant_id", "ends_at"),
@@ -284,10 +257,9 @@ page_sessions = Table(
 )
 
 # Separate from `audit`, where every line belongs to a memory and has a digest of its content.
-access_audit = Table(
+access_audit = tenant_table(
     "access_audit",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("at", Instant, nullable=False),
     Column("action", String(64), nullable=False),
@@ -297,7 +269,6 @@ access_audit = Table(
     Column("request_id", String(128)),
     Column("subject", String(160)),
     Column("count", Integer, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("count >= 1", name="count"),
 )
 
@@ -306,10 +277,9 @@ _IS_LIVE: Final = "state IN ('queued', 'running')"
 
 # Kinds are no closed set here: a worker skips kinds that it does not know, so that programs of two
 # versions can serve one store.
-jobs = Table(
+jobs = tenant_table(
     "jobs",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("kind", String(24), nullable=False),
     Column("agent", String(128), nullable=False),
@@ -332,7 +302,6 @@ jobs = Table(
     Column("created_at", Instant, nullable=False),
     Column("started_at", Instant),
     Column("finished_at", Instant),
-    PrimaryKeyConstraint("tenant_id", "id"),
     Index("ix_jobs_due", "tenant_id", "due_at", **only(_IS_LIVE)),
     Index("uq_jobs_key", "tenant_id", "key", unique=True, **only(_IS_LIVE)),
     fraction("progress"),
@@ -345,10 +314,9 @@ OF_HOOKS: Final = f"{_TRANSPORT} = 'hook'"
 
 # The caller assigns the id, so that an event sent twice is stored once. A row holds no text of a
 # memory, so that erasure need not search here. Calls without a session use the empty key.
-tool_events = Table(
+tool_events = tenant_table(
     "tool_events",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("at", Instant, nullable=False),
     Column("session", String(128), nullable=False),
@@ -358,7 +326,6 @@ tool_events = Table(
     Column("duration_ms", Float, nullable=False),
     Column("outcome", String(64), nullable=False),
     Column("args", String(80), nullable=False),
-    PrimaryKeyConstraint("tenant_id", "id"),
     Index(None, "tenant_id", "session", "id"),
     Index("ix_tool_events_hook", "tenant_id", "id", **only(OF_HOOKS)),
     Index("ix_tool_events_hook_agent", "tenant_id", "agent", "id", **only(OF_HOOKS)),

@@ -23,7 +23,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    PrimaryKeyConstraint,
     SmallInteger,
     String,
     Table,
@@ -48,7 +47,7 @@ from commonbrain.storage.schema.types import (
     Names,
     fraction,
     only,
-    tenant,
+    tenant_table,
 )
 
 OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
@@ -89,10 +88,9 @@ spaces = Table(
     Index("uq_spaces_current", "state", unique=True, **only("state = 'current'")),
 )
 
-memories = Table(
+memories = tenant_table(
     "memories",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("kind", EnumText(Kind), nullable=False),
     Column("label", String(128)),
@@ -123,7 +121,6 @@ memories = Table(
     Column("payload", JSON, nullable=False),
     # Derived from the text, see `repositories.readings`; rows of programs before 0023 have none.
     Column("reading", Text),
-    PrimaryKeyConstraint("tenant_id", "id"),
     # Lets a detail row name the kind with the key, so that it can only belong to its own kind.
     UniqueConstraint("tenant_id", "id", "kind"),
     ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
@@ -158,24 +155,21 @@ memories = Table(
 
 # Tags, and the people, topics and references that rules find in the text. The person at position 0
 # is the speaker.
-entities = Table(
+entities = tenant_table(
     "entities",
-    METADATA,
-    tenant(),
+    ("memory_id", "type", "name"),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("type", EnumText(EntityType), nullable=False),
     Column("name", String(128), nullable=False),
     Column("position", SmallInteger, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "type", "name"),
     Index("ix_entities_tags", "tenant_id", "name", "memory_id", **only("type = 'tag'")),
 )
 
-threads = Table(
+threads = tenant_table(
     "threads",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("key", String(512), nullable=False),
     Column("subject", String(512), nullable=False),
@@ -187,7 +181,6 @@ threads = Table(
     Column("agent", String(128)),
     Column("status", EnumText(ThreadStatus)),
     Column("tags", Names),
-    PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "key"),
     Index("ix_threads_last", "tenant_id", "last_id"),
 )
@@ -219,16 +212,14 @@ def _column_of(column: KindColumn) -> Column[Any]:
 
 def _detail(kind: Kind, *constraints: SchemaItem) -> Table:
     """Make a kind's detail table: the body, the kind's own columns, tied to rows of that kind."""
-    return Table(
+    return tenant_table(
         f"{kind}s",
-        METADATA,
-        tenant(),
+        ("memory_id",),
         Column("memory_id", BigInteger, nullable=False, autoincrement=False),
         Column("kind", EnumText(Kind), nullable=False, default=kind),
         Column("body", Text, nullable=False),
         *map(_column_of, columns_of(kind)),
         *constraints,
-        PrimaryKeyConstraint("tenant_id", "memory_id"),
         ForeignKeyConstraint(
             ["tenant_id", "memory_id", "kind"],
             ["memories.tenant_id", "memories.id", "memories.kind"],
@@ -273,16 +264,14 @@ DETAILS: Final[Mapping[Kind, Table]] = {
 
 # A vector that was dropped stays as a row without its value under a new `seq`, so that readers
 # which keep vectors in memory learn of it the way they learn of new ones.
-vectors = Table(
+vectors = tenant_table(
     "vectors",
-    METADATA,
-    tenant(),
+    ("memory_id", "space_id", "part"),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
     Column("part", SmallInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("vector", LargeBinary),
-    PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "part"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "space_id", "seq"),
     Index(
@@ -292,10 +281,9 @@ vectors = Table(
     ),
 )
 
-links = Table(
+links = tenant_table(
     "links",
-    METADATA,
-    tenant(),
+    ("from_id", "to_id", "type"),
     Column("from_id", BigInteger, nullable=False, autoincrement=False),
     Column("to_id", BigInteger, nullable=False, autoincrement=False),
     Column("type", EnumText(LinkType), nullable=False),
@@ -306,7 +294,6 @@ links = Table(
     Column("trust", EnumText(Trust), nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("observed_at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "from_id", "to_id", "type"),
     ForeignKeyConstraint(["tenant_id", "from_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
     # Covers all columns that a walk reads; otherwise SQLite uses the primary key for every step.
@@ -316,27 +303,24 @@ links = Table(
     CheckConstraint("observations >= 1", name="observations"),
 )
 
-annotations = Table(
+annotations = tenant_table(
     "annotations",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("text", Text, nullable=False),
     Column("agent", String(128), nullable=False),
     Column("trust", EnumText(Trust), nullable=False),
     Column("at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "id"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "memory_id"),
 )
 
 # Before-images: the changed fields before and after a change and, if it ended a belief, the period
 # of that belief.
-changes = Table(
+changes = tenant_table(
     "changes",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("action", EnumText(Action), nullable=False),
@@ -348,7 +332,6 @@ changes = Table(
     Column("after", JSON, nullable=False),
     Column("believed_since", Instant),
     Column("believed_until", Instant),
-    PrimaryKeyConstraint("tenant_id", "id"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "memory_id"),
     Index(None, "tenant_id", "at"),
@@ -356,23 +339,20 @@ changes = Table(
 )
 
 # Replies to calls with an idempotency key, so that a repeated call gets the same reply.
-idempotency = Table(
+idempotency = tenant_table(
     "idempotency",
-    METADATA,
-    tenant(),
+    ("agent", "key"),
     Column("agent", String(128), nullable=False),
     Column("key", String(128), nullable=False),
     Column("digest", String(64), nullable=False),
     Column("body", JSON, nullable=False),
     Column("memory_ids", JSON, nullable=False),
     Column("at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "agent", "key"),
 )
 
-audit = Table(
+audit = tenant_table(
     "audit",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("at", Instant, nullable=False),
     Column("action", String(24), nullable=False),
@@ -383,29 +363,25 @@ audit = Table(
     Column("reason", Text),
     Column("content_hmac", LargeBinary, nullable=False),
     Column("request_id", String(128)),
-    PrimaryKeyConstraint("tenant_id", "id"),
     Index(None, "tenant_id", "memory_id"),
     # Of a long audit, the lines of one agent or request are few.
     Index("ix_audit_agent", "tenant_id", "agent", "id"),
     Index("ix_audit_request", "tenant_id", "request_id", **only("request_id IS NOT NULL")),
 )
 
-outbox = Table(
+outbox = tenant_table(
     "outbox",
-    METADATA,
-    tenant(),
+    ("id",),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("topic", String(64), nullable=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "id"),
 )
 
 
-reviews = Table(
+reviews = tenant_table(
     "reviews",
-    METADATA,
-    tenant(),
+    ("memory_id", "cause_id"),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("cause_id", BigInteger, nullable=False, autoincrement=False),
     Column("fall", EnumText(InvalidationReason), nullable=False),
@@ -416,7 +392,6 @@ reviews = Table(
     Column("settled_at", Instant),
     Column("settled_by", String(128)),
     Column("reason", Text),
-    PrimaryKeyConstraint("tenant_id", "memory_id", "cause_id"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "cause_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "cause_id", "depth"),
@@ -424,28 +399,24 @@ reviews = Table(
 
 # Memories whose invalidation, or return, has yet to be propagated: at once, or when they expire. A
 # row is deleted in the transaction that finishes it, so that a crash loses none.
-falls = Table(
+falls = tenant_table(
     "falls",
-    METADATA,
-    tenant(),
+    ("memory_id",),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("due_at", Instant, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "memory_id"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "due_at"),
 )
 
 
-field_vectors = Table(
+field_vectors = tenant_table(
     "field_vectors",
-    METADATA,
-    tenant(),
+    ("memory_id", "space_id", "field"),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
     Column("field", EnumText(CausalField), nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("vector", LargeBinary),
-    PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "field"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "space_id", "field", "seq"),
 )

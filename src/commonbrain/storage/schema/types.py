@@ -15,10 +15,13 @@ from sqlalchemy import (
     Dialect,
     ForeignKey,
     MetaData,
+    PrimaryKeyConstraint,
     String,
+    Table,
     TypeDecorator,
     text,
 )
+from sqlalchemy.schema import SchemaItem
 
 from commonbrain.model.timestamps import EPOCH, from_millis, to_millis
 
@@ -82,6 +85,11 @@ def read_json(text: str) -> Any:  # noqa: ANN401 JSON holds anything
 def tenant() -> Column[str]:
     """Return the tenant column, which begins every key."""
     return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
+
+
+def tenant_table(name: str, key: Sequence[str], *items: SchemaItem) -> Table:
+    """Make a table of rows of tenants; its key is the tenant, then `key`."""
+    return Table(name, METADATA, tenant(), *items, PrimaryKeyConstraint("tenant_id", *key))
 
 
 def only(condition: str) -> dict[str, Any]:

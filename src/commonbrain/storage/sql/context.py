@@ -21,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     UpdateBase,
+    and_,
     bindparam,
     exc,
     func,
@@ -363,6 +364,16 @@ class SqlContext:
             if self.add(table, {"tenant_id": self.tenant, **row, "id": id_}):
                 return id_
             id_ = None if drawn is None else id_ + 1
+
+    def here(
+        self,
+        table: Table,
+        *conditions: ColumnElement[bool],
+        **values: Any,  # noqa: ANN401 columns hold anything
+    ) -> ColumnElement[bool]:
+        """Return which rows are the tenant's, meet the conditions and have these values."""
+        equal = (table.c[name] == value for name, value in values.items())
+        return and_(table.c.tenant_id == self.tenant, *conditions, *equal)
 
     def rows(
         self, question: SelectBase, given: Mapping[str, Any], *, of: OptionalRows | None = None

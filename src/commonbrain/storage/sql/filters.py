@@ -22,7 +22,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from commonbrain.model.kinds import CausalField, Kind
+from commonbrain.model.kinds import Kind
 from commonbrain.model.listing import NOT_SET, ListFilter, ListScope
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, State
 from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
@@ -40,6 +40,7 @@ from commonbrain.storage.schema.memories import (
     reviews,
 )
 from commonbrain.storage.schema.types import Instant
+from commonbrain.storage.sql.statements import exists_in
 
 _BUILT_MAX: Final = 256
 TENANT: Final[BindParameter[str]] = bindparam("tenant", type_=String())
@@ -195,14 +196,19 @@ def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
     """Return the conditions on related rows, which are selected once: a list reads most rows."""
     row = memories.c
     if criteria.needs_review:
-        is_open = reviews.c.tenant_id == TENANT, reviews.c.settled_at.is_(None)
-        yield row.id.in_(select(reviews.c.memory_id).where(*is_open))
+        yield _needs_review(TENANT)
     for tag in criteria.tags:
         named = entities.c
         is_named = named.tenant_id == TENANT, is_tag(), named.name == tag
         yield row.id.in_(select(named.memory_id).where(*is_named))
     if criteria.tags:
         yield shows_tags()
+
+
+def _needs_review(tenant: str | BindParameter[str]) -> ColumnElement[bool]:
+    """Return which rows have an open review, by the few that do."""
+    is_open = reviews.c.tenant_id == tenant, reviews.c.settled_at.is_(None)
+    return memories.c.id.in_(select(reviews.c.memory_id).where(*is_open))
 
 
 def shows_tags() -> ColumnElement[bool]:
@@ -236,7 +242,8 @@ def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
         row.tenant_id == of.tenant,
         open_to(of.viewer),
         *_believed(criteria, now=of.now),
-        *_given(criteria, of),
+        *_projected(criteria),
+        *_related(criteria, of),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
@@ -256,15 +263,8 @@ def believed_from(trust_min: float) -> list[Trust]:
 
 def _is_shared(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
     """Return which private rows were shared with an agent."""
-    return (
-        select(1)
-        .where(
-            receipts.c.tenant_id == memories.c.tenant_id,
-            receipts.c.agent == viewer,
-            receipts.c.message_id == memories.c.id,
-        )
-        .exists()
-    )
+    is_to = receipts.c.agent == viewer, receipts.c.message_id == memories.c.id
+    return exists_in(receipts, *is_to, of=memories)
 
 
 def _in_project(criteria: Filter) -> list[ColumnElement[bool]]:
@@ -301,20 +301,9 @@ def _believed(
 
 
 def _was_held(time: datetime) -> ColumnElement[bool]:
-    return (
-        select(1)
-        .where(
-            changes.c.tenant_id == memories.c.tenant_id,
-            changes.c.memory_id == memories.c.id,
-            changes.c.believed_since <= time,
-            changes.c.believed_until > time,
-        )
-        .exists()
-    )
-
-
-def _given(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
-    return [*_projected(criteria), *_related(criteria, of)]
+    row = changes.c
+    is_then = row.believed_since <= time, row.believed_until > time
+    return exists_in(changes, row.memory_id == memories.c.id, *is_then, of=memories)
 
 
 def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
@@ -345,7 +334,9 @@ def _related(criteria: Filter, of: _Of) -> Iterator[ColumnElement[bool]]:
     if criteria.thread is not None:
         yield _is_of_thread(of.tenant, criteria.thread)
     if criteria.field is not None:
-        yield _has_field(criteria.field)
+        atoms = DETAILS[Kind.ATOM]
+        has_field = atoms.c.memory_id == memories.c.id, atoms.c[criteria.field] != ""
+        yield exists_in(atoms, *has_field, of=memories)
     if criteria.people:
         forms = [form for name in criteria.people for form in name_forms(name)]
         yield _is_named(EntityType.PERSON, forms, begins=[f + s for f in forms for s in NAME_SIGNS])
@@ -361,36 +352,8 @@ def _is_named(
     """Return the condition that a memory has one of these names, or one that begins so."""
     named = entities.c
     prefixes = (named.name.startswith(begin, autoescape=True) for begin in begins)
-    return (
-        select(1)
-        .where(
-            named.tenant_id == memories.c.tenant_id,
-            named.memory_id == memories.c.id,
-            named.type == type_,
-            or_(named.name.in_(names), *prefixes),
-        )
-        .exists()
-    )
-
-
-def _has_field(field: CausalField) -> ColumnElement[bool]:
-    atom = DETAILS[Kind.ATOM].c
-    return (
-        select(1)
-        .where(
-            atom.tenant_id == memories.c.tenant_id,
-            atom.memory_id == memories.c.id,
-            atom[field] != "",
-        )
-        .exists()
-    )
-
-
-def _needs_review(tenant: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Return the condition that a memory has an open review, by the few that do."""
-    mark = reviews.c
-    open_ = select(mark.memory_id).where(mark.tenant_id == tenant, mark.settled_at.is_(None))
-    return memories.c.id.in_(open_)
+    is_one = named.type == type_, or_(named.name.in_(names), *prefixes)
+    return exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
 
 
 def _is_of_thread(tenant: str | BindParameter[str], thread_id: int) -> ColumnElement[bool]:

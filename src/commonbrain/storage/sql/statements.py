@@ -12,7 +12,10 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     BindParameter,
+    ColumnElement,
     Connection,
+    Exists,
+    FromClause,
     Insert,
     Select,
     SelectBase,
@@ -288,6 +291,11 @@ def id_list_param(name: str, of: type[BigInteger | String] = BigInteger) -> Sele
 
 
 LISTED: Final = id_list_param("ids")
+
+
+def exists_in(table: FromClause, *conditions: ColumnElement[bool], of: FromClause) -> Exists:
+    """Return whether a table has a row that meets conditions, of the tenant of a row of another."""
+    return select(1).where(table.c.tenant_id == of.c.tenant_id, *conditions).exists()
 
 
 def run_bulk(

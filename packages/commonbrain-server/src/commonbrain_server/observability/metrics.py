@@ -31,9 +31,9 @@ from commonbrain.model.model_card import ModelState
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.interface import (
     GaugeSnapshot,
-    NoTelemetry,
     RecallMetrics,
     RememberMetrics,
+    Telemetry,
 )
 from commonbrain.observability.tool_events import ToolEvent
 
@@ -71,7 +71,7 @@ TURNED_AWAY: Final = frozenset(
 """Error codes of failed authorization."""
 
 
-class PrometheusMetrics(NoTelemetry):
+class PrometheusMetrics(Telemetry):
     """Counts pipeline runs and calls; each instance has its own registry."""
 
     def __init__(self, *, version: str, space: str) -> None:

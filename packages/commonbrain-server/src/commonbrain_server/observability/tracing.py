@@ -17,7 +17,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, Tracer
 
 from commonbrain.model import ids
-from commonbrain.observability.interface import NoTelemetry, RecallMetrics, RememberMetrics
+from commonbrain.observability.interface import RecallMetrics, RememberMetrics, Telemetry
 from commonbrain.observability.tool_events import ToolEvent
 
 _NS_A_MS: Final = 1_000_000
@@ -28,7 +28,7 @@ _SCOPE: Final = InstrumentationScope(_SERVICE)
 _NO_STATUS: Final = Status(StatusCode.UNSET)
 
 
-class OtelSpans(NoTelemetry):
+class OtelSpans(Telemetry):
     """Creates spans; attributes hold counts and names, never memory text."""
 
     def __init__(self, provider: TracerProvider, processor: SpanProcessor) -> None:
