@@ -188,12 +188,20 @@ class FieldContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(BROKER)
             tx.index.put(BROKER, Vectors(windows=made.windows))
-            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (1, [1])
+            missing = tx.missing_embeddings
+            assert (missing.pending(), missing.oldest(limit=5)) == (
+                1,
+                [1],
+            )
 
         with store.begin(LOCAL_TENANT) as tx:
             assert tx.index.embed(1, made)
             assert not tx.index.embed(1, made)
-            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (0, [])
+            missing = tx.missing_embeddings
+            assert (missing.pending(), missing.oldest(limit=5)) == (
+                0,
+                [],
+            )
         assert nearest(store, "orders were lost", scope=query_scope(field=OUTCOME)) == [1]
         assert nearest(store, BROKER.text) == [1]
 
@@ -202,7 +210,7 @@ class FieldContract:
         put(store, an_atom(2, subject="", action="", outcome=""))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.index.pending() == 0
+            assert tx.missing_embeddings.pending() == 0
 
     def test_vectors_of_unsearchable_fields_are_dropped(self, store: Store) -> None:
         put(store, BROKER, LEDGER)

@@ -272,8 +272,8 @@ class IndexContract:
 
         assert lexical(store, "tea") == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.index.pending() == 1
-            assert tx.index.unembedded(limit=5) == [1]
+            assert tx.missing_embeddings.pending() == 1
+            assert tx.missing_embeddings.oldest(limit=5) == [1]
 
     @pytest.mark.requirement("WP-34")
     def test_memory_embedded_later_is_found_by_vector_search(self, store: Store) -> None:
@@ -283,13 +283,17 @@ class IndexContract:
 
         assert nearest(store, "tea is ready") == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (1, [2])
+            missing = tx.missing_embeddings
+            assert (missing.pending(), missing.oldest(limit=5)) == (
+                1,
+                [2],
+            )
 
     def test_pending_memories_are_listed_oldest_first_up_to_the_limit(self, store: Store) -> None:
         _put_pending(store, *(a_memory(number, f"note {number}") for number in (3, 1, 2)))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.index.unembedded(limit=2) == [1, 2]
+            assert tx.missing_embeddings.oldest(limit=2) == [1, 2]
 
     def test_memory_superseded_before_embedding_still_gets_its_vectors(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
@@ -316,7 +320,11 @@ class IndexContract:
 
         assert nearest(store, "builds went red") == []
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (0, [])
+            missing = tx.missing_embeddings
+            assert (missing.pending(), missing.oldest(limit=5)) == (
+                0,
+                [],
+            )
 
     def test_embedding_that_is_rolled_back_leaves_the_memory_pending(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "tea is ready"))
@@ -332,7 +340,7 @@ class IndexContract:
         _put_pending(store, a_memory(1, "tea is ready"))
 
         with store.begin("other") as tx:
-            assert tx.index.unembedded(limit=5) == []
+            assert tx.missing_embeddings.oldest(limit=5) == []
             assert not tx.index.embed(1, vectors_for(a_memory(1, "tea is ready")))
 
     def test_vectors_of_unsearchable_memories_are_dropped(self, store: Store) -> None:
@@ -344,7 +352,7 @@ class IndexContract:
 
         assert nearest(store, "tea is ready") == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.index.unembedded(limit=5) == []
+            assert tx.missing_embeddings.oldest(limit=5) == []
             assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
 
     def test_search_with_a_narrow_scope_returns_its_memories_among_a_few_hundred(

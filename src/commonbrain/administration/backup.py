@@ -101,7 +101,7 @@ class Repair:
             dropped = tx.index.drop_unsound_vectors()
         made = self._embed(on_progress)
         with store.snapshot(self.caller.tenant) as tx:
-            pending = tx.index.pending()
+            pending = tx.missing_embeddings.pending()
         on_progress(1.0)
         return Repaired(
             words=words, vectors_dropped=dropped, vectors_made=made, vectors_pending=pending

@@ -307,7 +307,7 @@ def fill_batch(services: Services, cursor: BuildCursor) -> BuildBatch:
 
     """
     with services.store.snapshot(cursor.tenant) as tx:
-        missing = tx.index.unembedded(limit=EMBED_BATCH, after=cursor.after)
+        missing = tx.missing_embeddings.oldest(limit=EMBED_BATCH, after=cursor.after)
         waiting = tx.memories.get(missing)
     if not waiting:
         is_over = cursor.after == 0 or cursor.passes + 1 >= SPACE_PASSES_MAX

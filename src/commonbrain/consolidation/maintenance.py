@@ -352,7 +352,7 @@ def _check_page(task: JobContext, reached: dict[str, object]) -> None:
     services, after = task.services, cast("int", reached.get(_CHECKED, 0))
     with services.store.snapshot(task.caller.tenant) as tx:
         page = tx.memories.bodiless(after=after, limit=CHECKED_AT_ONCE)
-        pending = tx.index.pending()
+        pending = tx.missing_embeddings.pending()
         is_last = len(page) < CHECKED_AT_ONCE
         suspects = count_suspects(tx, services, caller=task.caller) if is_last else 0
     with task.step() as tx:

@@ -232,11 +232,11 @@ class EmbedPending:
             raise InvalidInputError(f"The batch is {batch}; 1 to {ITEMS_PER_CALL_MAX} are allowed.")
         tenant = self.caller.tenant
         with self.services.store.snapshot(tenant) as tx:
-            waiting = tx.memories.get(tx.index.unembedded(limit=batch))
+            waiting = tx.memories.get(tx.missing_embeddings.oldest(limit=batch))
         made = self._embed(list(waiting.values()), one_by_one=one_by_one)
         with self.services.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
-            done = EmbedProgress(count=count, left=tx.index.pending())
+            done = EmbedProgress(count=count, left=tx.missing_embeddings.pending())
             if on_commit is not None:
                 on_commit(tx, done)
         return done

@@ -76,7 +76,7 @@ def embed(task: JobContext) -> None:
             pending(on_commit=record_progress)
     # A transaction that found this job unfinished may have stored more while the job finished.
     with task.services.store.begin(task.caller.tenant) as tx:
-        if tx.index.pending() > left:
+        if tx.missing_embeddings.pending() > left:
             enqueue_embedding(tx, task.services, caller=task.caller, is_down=False)
 
 

@@ -139,7 +139,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.WRITER,
         is_of_space=True,
         every=timedelta(hours=1),
-        has_work=lambda tx: tx.index.pending() > 0,
+        has_work=lambda tx: tx.missing_embeddings.pending() > 0,
     ),
     "atomize": JobKind(
         purpose="Extract causes from stored memories.",

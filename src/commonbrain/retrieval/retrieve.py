@@ -198,7 +198,7 @@ def _fetch_by_vector(search: Search) -> ScoresById:
     if plan.time_scoped is not None:
         hits = [*hits, *index.nearest(vector, plan.time_scoped, limit=PERIOD_CANDIDATES)]
     near = {hit.id: hit.score for hit in hits}
-    if plan.filter.field is not None and index.lacks_fields():
+    if plan.filter.field is not None and search.tx.missing_embeddings.any_fields():
         search.degraded.append(_FIELDS_PENDING)
     others = {id_ for name in ("time", SKILL) for id_ in search.matches.get(name, ())}
     return near | _cosines(search, others - near.keys())

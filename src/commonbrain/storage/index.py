@@ -120,18 +120,6 @@ class SqlIndex(ABC):
         """Return the vector of each memory's first window; those without a vector are absent."""
         return self.vectors_of(None).firsts(ids)
 
-    def pending(self) -> int:
-        """Count searchable memories without vectors, of their text or of their fields."""
-        return self.missing.pending()
-
-    def lacks_fields(self) -> bool:
-        """Return whether searchable atoms have no vectors of their fields."""
-        return self.missing.any_fields()
-
-    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List searchable memories above an id that have no vectors, ascending."""
-        return self.missing.oldest(limit=limit, after=after)
-
     def unworded(self, *, limit: int, after: int = 0) -> list[int]:
         """List searchable memories above an id that are missing from the full text, ascending."""
         return self.words.missing(limit=limit, after=after)

@@ -100,18 +100,6 @@ class Index(Protocol):
         """
         ...
 
-    def pending(self) -> int:
-        """Count the findable memories that lack any vector, their own or of their fields."""
-        ...
-
-    def lacks_fields(self) -> bool:
-        """Check whether any findable atom never got vectors of its fields."""
-        ...
-
-    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id, superseded ones too, without vectors; ascending."""
-        ...
-
     def unworded(self, *, limit: int, after: int = 0) -> list[int]:
         """List findable memories above an id without full text; ascending, normally none."""
         ...

@@ -117,7 +117,7 @@ class BackgroundEmbedding:
         with self._lock:
             starts = self._starts[caller.tenant]
         with store.snapshot(caller.tenant) as tx:
-            oldest = next(iter(tx.index.unembedded(limit=1)), None)
+            oldest = next(iter(tx.missing_embeddings.oldest(limit=1)), None)
         if oldest is None or _Pending(oldest, starts) == last:
             return
         with store.begin(caller.tenant) as tx:

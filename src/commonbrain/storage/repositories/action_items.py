@@ -321,8 +321,7 @@ class AckRepository:
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Select the ids of tasks that must be acknowledged and are not done."""
-        given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return set(self.work.connection.execute(_OPEN_AMONG, given).scalars())
+        return set(self.work.scalars(_OPEN_AMONG, {"ids": list(ids)}))
 
     def has_ended(self, session: str) -> bool:
         """Check whether sessions with this key are known and all have ended."""

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, exists, func, select
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.statements import exists_in
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -58,6 +59,8 @@ _BELIEVED: Final = (
 )
 _NAMES: Final = frozenset({"tags", "people", "topics", "references"})
 """Fields that stand in rows of their own: plain lists of names."""
+_PLAIN: Final = ("memory_id", "action", "agent", "session", "reason", "at")
+"""What a change and its row have alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +134,9 @@ class ChangeRepository:
             conditions.append(changes.c.session == session)
         if request_id is not None:
             # The audit has a line for each change, of the same time, which names its call.
-            of_call = exists().where(
-                audit.c.tenant_id == changes.c.tenant_id,
-                audit.c.request_id == request_id,
-                audit.c.memory_id == changes.c.memory_id,
-                audit.c.at == changes.c.at,
-            )
-            conditions.append(of_call)
+            line = audit.c
+            is_its = line.memory_id == changes.c.memory_id, line.at == changes.c.at
+            conditions.append(exists_in(audit, line.request_id == request_id, *is_its, of=changes))
         if since is not None:
             conditions.append(changes.c.at >= since)
         if until is not None:
@@ -163,12 +162,7 @@ class ChangeRepository:
     def _plain(self, change: Revision, kind: Kind) -> dict[str, Any]:
         return {
             "tenant_id": self.work.tenant,
-            "memory_id": change.memory_id,
-            "action": change.action,
-            "agent": change.agent,
-            "session": change.session,
-            "reason": change.reason,
-            "at": change.at,
+            **{name: getattr(change, name) for name in _PLAIN},
             "before": _written(change.before, kind),
             "after": _written(change.after, kind),
             "believed_since": change.believed.since if change.believed else None,
@@ -191,12 +185,7 @@ def _change(row: RowMapping) -> Revision:
     since, until = row["believed_since"], row["believed_until"]
     return Revision(
         id=row["id"],
-        memory_id=row["memory_id"],
-        action=row["action"],
-        agent=row["agent"],
-        session=row["session"],
-        reason=row["reason"],
-        at=row["at"],
+        **{name: row[name] for name in _PLAIN},
         before=_read(row["before"], row["kind"]),
         after=_read(row["after"], row["kind"]),
         believed=BeliefPeriod(since=since, until=until) if since else None,

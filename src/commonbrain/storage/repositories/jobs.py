@@ -5,17 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import (
-    RowMapping,
-    Select,
-    and_,
-    delete,
-    func,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import RowMapping, Select, and_, delete, func, or_, select, text, update
 
 from commonbrain.model import ids
 from commonbrain.model.jobs import Job, JobError, JobState

@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.model.kinds import Detail, Kind, MessageDetail
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text, is_erased
 from commonbrain.model.query import Filter
@@ -224,8 +224,7 @@ class MemoryRepository:
 
     def with_skill(self, name: str) -> list[int]:
         """List the current rules whose trigger has this name."""
-        given = {"tenant": self.work.tenant, "name": name}
-        return list(self.work.connection.execute(_SKILLED, given).scalars())
+        return self.work.scalars(_SKILLED, {"name": name})
 
     def newest(
         self, scope: QueryScope, *, limit: int, after: tuple[datetime, int] | None = None
@@ -275,16 +274,16 @@ class MemoryRepository:
 
     def update(self, before: Memory, after: Memory) -> None:
         """Write the difference between two states of one memory; its text never differs."""
-        old, new = _projection(before), _projection(after)
-        changed = {name: value for name, value in new.items() if value != old[name]}
+        changed = _changed(_projection(before), _projection(after))
         if any(read(before) != read(after) for read in _READ):
             changed["reading"] = _encoded_reading(after)
         self._update(before.id, changed, table=memories)
-        details = _changed(before.detail, after.detail)
+        details = _changed(asdict(before.detail), asdict(after.detail))
         self._update(before.id, details, table=DETAILS[before.kind])
         if _names(before) == _names(after):
             return
-        self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
+        given = {"tenant": self.work.tenant, "memory": before.id}
+        self.work.connection.execute(_DROP_ENTITIES, given)
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
@@ -326,7 +325,10 @@ class MemoryRepository:
         allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
         columns = select(memories.c.id, memories.c.project)
         return {
-            id_: skills[id_] if project is None else _of_project(skills[id_], project)
+            # The projects that a trigger names itself take precedence.
+            id_: skills[id_]
+            if project is None or skills[id_].get("projects")
+            else {**skills[id_], "projects": [project]}
             for id_, project in self.work.connection.execute(columns.where(*allowed))
         }
 
@@ -413,23 +415,18 @@ class MemoryRepository:
         row = (table.c.tenant_id == self.work.tenant) & (key == memory_id)
         self.work.connection.execute(update(table).where(row).values(**changes))
 
-    def _of(self, memory_id: int) -> Mapping[str, Any]:
-        return {"tenant": self.work.tenant, "memory": memory_id}
-
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return self.work.connection.execute(statement, given).all()
 
 
-def _of_project(trigger: Mapping[str, object], project: str) -> Mapping[str, object]:
-    """Return the trigger of a project's rule, whose own projects take precedence."""
-    return trigger if trigger.get("projects") else {**trigger, "projects": [project]}
-
-
 @lru_cache
 def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, datetime]:
     """Build a browse once for all periods: building it costs more than running it."""
-    when, is_rare = memories.c.occurred_at, _is_rare(criteria)
+    when = memories.c.occurred_at
+    # It selects one thread, what waits for a decision, or only episodes.
+    is_small = criteria.thread is not None or criteria.kinds == (Kind.EPISODE,)
+    is_rare = criteria.needs_review or is_small or is_awaiting(criteria)
     # SQLite would walk the whole period in search of the few that match.
     place = unindexed(when) if is_rare and not is_awaiting(criteria) else when
     has_since, has_until, has_after = bounds
@@ -449,12 +446,6 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
         ordered = memories.c
     latest_first = ordered.occurred_at.desc(), ordered.id.desc()
     return rows.order_by(*latest_first).limit(bindparam("limit"))
-
-
-def _is_rare(criteria: Filter) -> bool:
-    """Return whether a filter selects one thread, what waits for a decision, or only episodes."""
-    is_small = criteria.thread is not None or criteria.kinds == (Kind.EPISODE,)
-    return criteria.needs_review or is_small or is_awaiting(criteria)
 
 
 @lru_cache
@@ -508,8 +499,7 @@ def _projection(memory: Memory) -> dict[str, Any]:
     return {name: getattr(memory, name) for name in PROJECTED}
 
 
-def _changed(before: Detail, after: Detail) -> dict[str, Any]:
-    old, new = asdict(before), asdict(after)
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in new.items() if value != old[name]}
 
 

@@ -269,13 +269,11 @@ class MessageRepository:
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
         """List tasks that a message assigned, by the agent or to it, newest first."""
-        given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
-        return list(self.work.connection.execute(_DELEGATED, given).scalars())
+        return self.work.scalars(_DELEGATED, {"reader": agent, "below": below, "limit": limit})
 
     def derived(self, messages: Sequence[int]) -> list[int]:
         """List the memories of any state that name one of these messages as their source."""
-        given = {"tenant": self.work.tenant, "ids": list(messages)}
-        return list(self.work.connection.execute(_DERIVED, given).scalars())
+        return self.work.scalars(_DERIVED, {"ids": list(messages)})
 
     def merge(self, receipt: Receipt) -> bool:
         """Merge the delivery state of another store; return whether the receipt is new."""

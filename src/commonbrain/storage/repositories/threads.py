@@ -31,13 +31,7 @@ from commonbrain.model.memory import Thread, ThreadRef, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import asdict, dataclass, fields
-from commonbrain.storage.interface import (
-    Beginning,
-    IdTaken,
-    Passage,
-    QueryScope,
-    ThreadSubject,
-)
+from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScope, ThreadSubject
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
@@ -141,7 +135,7 @@ class ThreadRepository:
     ) -> None:
         """Set the status of a thread, and its tags if given."""
         values = {"status": status} | ({} if tags is None else {"tags": tuple(tags)})
-        self.work.connection.execute(update(threads).where(*self._at(thread_id)).values(values))
+        self.work.connection.execute(update(threads).where(self._at(thread_id)).values(values))
 
     def last(self) -> int:
         """Return the id of the newest message of any thread, visible or not; 0 without any."""
@@ -237,11 +231,14 @@ class ThreadRepository:
         if known <= thread.id:
             return known
         # The key is unique, so that the old row has to leave its key before the new one comes.
-        self._update_thread(known, key=f"{thread.key}\n{known}")
+        run = self.work.connection.execute
+        left = update(threads).where(self._at(known))
+        run(left.values(key=f"{thread.key}\n{known}"))
         self._add(thread)
-        self._move_messages(known, to=thread.id)
+        here = self.work.here(_MESSAGES, thread_id=known)
+        run(update(_MESSAGES).where(here).values(thread_id=thread.id))
         self._follow(thread.id)
-        self.work.connection.execute(delete(threads).where(*self._at(known)))
+        run(delete(threads).where(self._at(known)))
         return thread.id
 
     def _around(
@@ -281,17 +278,10 @@ class ThreadRepository:
         self.work.highest.pop(threads, None)
         here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
         newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
-        self.work.connection.execute(update(threads).where(*self._at(id_)).values(last_id=newest))
+        self.work.connection.execute(update(threads).where(self._at(id_)).values(last_id=newest))
 
-    def _update_thread(self, id_: int, *, key: str) -> None:
-        self.work.connection.execute(update(threads).where(*self._at(id_)).values(key=key))
-
-    def _move_messages(self, id_: int, *, to: int) -> None:
-        here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
-        self.work.connection.execute(update(_MESSAGES).where(*here).values(thread_id=to))
-
-    def _at(self, id_: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-        return threads.c.tenant_id == self.work.tenant, threads.c.id == id_
+    def _at(self, id_: int) -> ColumnElement[bool]:
+        return self.work.here(threads, id=id_)
 
 
 def _thread_filters(caller: Caller, now: datetime) -> QueryScope:

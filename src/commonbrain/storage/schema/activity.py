@@ -23,14 +23,7 @@ from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
-from commonbrain.storage.schema.types import (
-    EnumText,
-    Instant,
-    Names,
-    fraction,
-    only,
-    tenant_table,
-)
+from commonbrain.storage.schema.types import EnumText, Instant, Names, fraction, only, tenant_table
 
 # A client at work on a task. Memories name a session by its key, which is the id that the client
 # gives it, if any.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from sqlalchemy import (
     Connection,
     Engine,
+    Executable,
     Insert,
     Integer,
     SelectBase,
@@ -382,6 +383,10 @@ class SqlContext:
         if of is not None and not self.may_have(of):
             return []
         return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
+
+    def scalars(self, question: Executable, given: Mapping[str, Any]) -> list[Any]:
+        """Run a query for this tenant; return the first column."""
+        return [*self.connection.execute(question, {"tenant": self.tenant, **given}).scalars()]
 
     def may_have(self, rows: OptionalRows) -> bool:
         """Return whether the tenant may have such rows; a snapshot asks once for all of them."""

@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Final
@@ -67,20 +66,9 @@ SIDES: Final = ("-wal", "-shm", "-journal")
 class Contents:
     """The contents of a store, for display and comparison."""
 
-    schema_version: str
-    memories: int
-    newest_at: datetime | None
+    holdings: Holdings
     digest: str
     """Digest of id, state and text of every memory."""
-
-    @property
-    def holdings(self) -> Holdings:
-        """The part for display."""
-        return Holdings(
-            memories=self.memories,
-            newest_at=self.newest_at,
-            schema_version=self.schema_version,
-        )
 
 
 @contextmanager
@@ -143,12 +131,8 @@ def contents(connection: sqlite3.Connection) -> Contents:
             newest = max(newest or row[4], row[4])
     with reading():
         newest_at = None if newest is None else from_millis(newest)
-    return Contents(
-        schema_version=version,
-        memories=current,
-        newest_at=newest_at,
-        digest=hashed.hexdigest(),
-    )
+    held = Holdings(memories=current, newest_at=newest_at, schema_version=version)
+    return Contents(holdings=held, digest=hashed.hexdigest())
 
 
 def check_whole(connection: sqlite3.Connection, file: StoreFile) -> None:
@@ -172,7 +156,7 @@ def check_whole(connection: sqlite3.Connection, file: StoreFile) -> None:
 
 def copy_store(
     source: sqlite3.Connection, target: Path, *, origin: StoreFile, on_progress: Progress
-) -> Contents:
+) -> Holdings:
     """Copy a consistent snapshot into an empty file, verify it, and make it durable.
 
     Deleted data in free pages is not copied.
@@ -209,7 +193,7 @@ def copy_store(
         )
     _sync(target)
     on_progress(1.0)
-    return expected
+    return expected.holdings
 
 
 def write_backup(

@@ -12,16 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Insert,
-    Table,
-    create_engine,
-    event,
-    exc,
-    select,
-)
+from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event, exc, select
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
 

@@ -282,17 +282,7 @@ class BinaryVectorIndex:
         added_wholes[:] = halves[: len(added_wholes)]
         self._is_alive[start:end] = True
         self._count = end
-        self._order = self._followed_by(self._ids[start:end])
-
-    def _followed_by(self, added: Ids) -> tuple[Slots, Ids] | None:
-        """Extend the known order: new ids are above all others and need no sort."""
-        if self._order is None:
-            return None
-        order, ordered = self._order
-        if np.any(np.diff(added, prepend=ordered[-1:]) < 0):
-            return None
-        slots = np.arange(self._count - len(added), self._count, dtype=order.dtype)
-        return np.concatenate([order, slots]), np.concatenate([ordered, added])
+        self._order = None
 
     def _grow(self, needed: int) -> None:
         """Grow by half into new arrays; a running search keeps the old ones."""
