@@ -40,7 +40,7 @@ from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, given, within
-from commonbrain.storage.sql.statements import LISTED, exists_in
+from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
@@ -253,8 +253,7 @@ _IS_OWN: Final = and_(
 _BINDING: Final = (
     select(memories.c.id)
     .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.id.in_(bindparam("ids", expanding=True)),
+        in_ids(memories.c.id),
         memories.c.state == State.ACTIVE,
         memories.c.trust.in_(_BELIEVED),
         or_(memories.c.scope != Scope.PRIVATE, memories.c.agent == bindparam("agent")),
@@ -274,14 +273,9 @@ _OPEN_AMONG: Final = _to_acknowledge(
     _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
     _TASK_DETAILS.c.memory_id.in_(LISTED),
 )
-_AT_ONCE: Final = 500
-"""Ids looked up together; an engine takes only so many parameters."""
 _OF: Final = (
     select(*(acks.c[field.name] for field in fields(TaskDecision)))
-    .where(
-        acks.c.tenant_id == bindparam("tenant"),
-        acks.c.memory_id.in_(bindparam("ids", expanding=True)),
-    )
+    .where(in_ids(acks.c.memory_id))
     .order_by(acks.c.at, acks.c.agent, acks.c.session)
 )
 
@@ -313,11 +307,7 @@ class AckRepository:
         statement = _BINDING
         if projects is not None:
             statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}
-        binding: list[int] = []
-        for start in range(0, len(wanting), _AT_ONCE):
-            parameters = given | {"ids": wanting[start : start + _AT_ONCE]}
-            binding += self.work.connection.execute(statement, parameters).scalars()
-        return binding
+        return self.work.scalars(statement, given | {"ids": wanting}) if wanting else []
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Select the ids of tasks that must be acknowledged and are not done."""

@@ -14,7 +14,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.statements import exists_in
+from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -30,17 +30,13 @@ _AMONG: Final = _ROWS.where(changes.c.memory_id.in_(bindparam("ids", expanding=T
 _LAST: Final = select(func.max(changes.c.id)).where(changes.c.tenant_id == bindparam("tenant"))
 _LATEST: Final = (
     select(changes.c.memory_id, func.max(changes.c.id))
-    .where(
-        changes.c.tenant_id == bindparam("tenant"),
-        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
-    )
+    .where(in_ids(changes.c.memory_id))
     .group_by(changes.c.memory_id)
 )
 _VERSIONS: Final = (
     select(changes.c.memory_id, func.count())
     .where(
-        changes.c.tenant_id == bindparam("tenant"),
-        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        in_ids(changes.c.memory_id),
         changes.c.action.not_in(sorted(TEXT_PRESERVING_ACTIONS)),
     )
     .group_by(changes.c.memory_id)
@@ -51,8 +47,7 @@ _KIND: Final = select(memories.c.kind).where(
 _BELIEVED: Final = (
     select(changes.c.memory_id, changes.c.believed_since, changes.c.believed_until)
     .where(
-        changes.c.tenant_id == bindparam("tenant"),
-        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        in_ids(changes.c.memory_id),
         changes.c.believed_since.is_not(None),
     )
     .order_by(changes.c.believed_since)

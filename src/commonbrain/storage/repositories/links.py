@@ -38,7 +38,7 @@ from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
-from commonbrain.storage.sql.statements import LISTED, id_list_param
+from commonbrain.storage.sql.statements import LISTED, id_list_param, in_ids
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
 _ROW: Final = select(*(links.c[name] for name in _FIELDS))
@@ -120,8 +120,7 @@ class LinkRepository:
 _ANNOTATIONS_FIELDS: Final = tuple(field.name for field in fields(Annotation))
 # Sorted here: for an order by id, SQLite would read all annotations of the tenant by their key.
 _OF: Final = select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS)).where(
-    annotations.c.tenant_id == bindparam("tenant"),
-    annotations.c.memory_id.in_(LISTED),
+    in_ids(annotations.c.memory_id)
 )
 
 
@@ -157,8 +156,7 @@ class AnnotationRepository:
 
 
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
-    links.c.tenant_id == bindparam("tenant"),
-    links.c.from_id.in_(LISTED),
+    in_ids(links.c.from_id),
     links.c.type.in_(SUPPORTS),
 )
 # As they are in the table: a thousand rows are read faster than their words are by the columns.
@@ -172,24 +170,20 @@ _STANDINGS: Final = select(
     memories.c.expires_at,
     memories.c.project,
     memories.c.semantic_hash == "",
-).where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
+).where(in_ids(memories.c.id))
 _KINDS: Final = {str(one): one for one in Kind}
 _STATES: Final = {str(one): one for one in State}
 _SCOPES: Final = {str(one): one for one in Scope}
 _TRUSTS: Final = {str(one): one for one in Trust}
 _PRIVATE: Final = str(Scope.PRIVATE)
 _AMONG: Final = select(*(links.c[field.name] for field in fields(Link))).where(
-    links.c.tenant_id == bindparam("tenant"),
-    links.c.from_id.in_(LISTED),
+    in_ids(links.c.from_id),
     links.c.to_id.in_(id_list_param("ends")),
     links.c.type.in_(bindparam("types", expanding=True)),
 )
 _READERS: Final = (
     select(receipts.c.message_id, receipts.c.agent)
-    .where(
-        receipts.c.tenant_id == bindparam("tenant"),
-        receipts.c.message_id.in_(LISTED),
-    )
+    .where(in_ids(receipts.c.message_id))
     .order_by(receipts.c.message_id, receipts.c.agent)
 )
 _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]

@@ -64,7 +64,7 @@ from commonbrain.storage.sql.filters import (
     unindexed,
     within,
 )
-from commonbrain.storage.sql.statements import LISTED, exists_in, greatest, members_of
+from commonbrain.storage.sql.statements import exists_in, greatest, in_ids, members_of
 from commonbrain.text.reading import read_memory
 
 # Statements are built once: building one costs more than running it.
@@ -99,19 +99,13 @@ _IN_THREAD: Final = (
     )
 )
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
-    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
+    in_ids(memories.c.id)
 )
 _BODIES: Final = {
-    kind: select(table.c.memory_id, table.c.body).where(
-        table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED)
-    )
+    kind: select(table.c.memory_id, table.c.body).where(in_ids(table.c.memory_id))
     for kind, table in DETAILS.items()
 }
-_TURN: Final = (
-    update(memories)
-    .where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
-    .values(state=bindparam("into"))
-)
+_TURN: Final = update(memories).where(in_ids(memories.c.id)).values(state=bindparam("into"))
 _ASKED: Final = members_of("names", String)
 # One index lookup per name, however many messages the person sent.
 _PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(

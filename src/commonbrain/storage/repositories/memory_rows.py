@@ -35,7 +35,7 @@ from commonbrain.model.values import dataclass, field, fields, replace
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
-from commonbrain.storage.sql.statements import LISTED, Driver, Row, id_list_param, read_rows
+from commonbrain.storage.sql.statements import Driver, Row, id_list_param, in_ids, read_rows
 from commonbrain.text.reading import read_memory
 
 _VERSION: Final = 2
@@ -108,7 +108,7 @@ def _as_read(column: Column[Any]) -> ColumnElement[Any]:
 
 
 _GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED), memories.c.reading).where(
-    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
+    in_ids(memories.c.id)
 )
 _GET_DETAIL: Final = {
     kind: select(

@@ -39,7 +39,7 @@ from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.statements import LISTED, exists_in
+from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
@@ -88,9 +88,7 @@ _TAKE: Final = (
     .values(taken_until=bindparam("until"))
 )
 _UNREAD_OF: Final[Select[int]] = select(receipts.c.message_id).where(
-    _TENANT,
-    receipts.c.message_id.in_(bindparam("ids", expanding=True)),
-    receipts.c.read_at.is_(None),
+    in_ids(receipts.c.message_id), receipts.c.read_at.is_(None)
 )
 _AMONG: Final = union_all(_UNREAD_OF.where(_IS_MINE), _UNREAD_OF.where(_IS_UNTAKEN, ~_HAS_OWN))
 _WAITING: Final[Select[int, bool]] = (
@@ -108,13 +106,10 @@ _READ: Final = (
 )
 _MARK: Final = (
     update(receipts)
-    .where(_TENANT, _IS_MINE, receipts.c.read_at.is_(None))
-    .where(receipts.c.message_id.in_(bindparam("ids", expanding=True)))
+    .where(in_ids(receipts.c.message_id), _IS_MINE, receipts.c.read_at.is_(None))
     .values(read_at=bindparam("now", type_=Instant()))
 )
-_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(
-    _TENANT, receipts.c.message_id.in_(bindparam("ids", expanding=True))
-)
+_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(in_ids(receipts.c.message_id))
 _ACKED: Final = _OF.where(receipts.c.acked_at.is_not(None))
 _WAS_SAID: Final = or_(
     and_(
@@ -160,12 +155,7 @@ _DELEGATED: Final = (
 )
 
 _DERIVED: Final = (
-    select(memories.c.id)
-    .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.source_message_id.in_(LISTED),
-    )
-    .order_by(memories.c.id)
+    select(memories.c.id).where(in_ids(memories.c.source_message_id)).order_by(memories.c.id)
 )
 
 

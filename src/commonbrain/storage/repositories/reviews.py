@@ -33,7 +33,7 @@ from commonbrain.storage.schema.memories import falls, links, memories
 from commonbrain.storage.schema.memories import reviews as table
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
-from commonbrain.storage.sql.statements import LISTED, exists_in
+from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
@@ -48,8 +48,7 @@ _IS_VOUCHED: Final = exists_in(
     of=table,
 )
 _DOUBTFUL: Final = select(table.c.memory_id).where(
-    table.c.tenant_id == _TENANT,
-    table.c.memory_id.in_(LISTED),
+    in_ids(table.c.memory_id),
     table.c.fall != InvalidationReason.UNSUPPORTED,
     table.c.settled_at.is_(None),
     ~_IS_VOUCHED,
@@ -64,11 +63,11 @@ _DISPUTED: Final = union(
 )
 _CONCERNED: Final = (
     select(memories.c.id.label("id"))
-    .where(memories.c.tenant_id == _TENANT, memories.c.id.in_(LISTED))
+    .where(in_ids(memories.c.id))
     .union(
         select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
         select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
-        select(table.c.cause_id).where(table.c.tenant_id == _TENANT, table.c.memory_id.in_(LISTED)),
+        select(table.c.cause_id).where(in_ids(table.c.memory_id)),
     )
     .subquery("concerned")
 )
@@ -90,7 +89,7 @@ _IS_CAUSE: Final = (
 _AFFECTED_BY_CHANGE: Final = select(_CONCERNED.c.id).where(
     or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
 )
-_UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
+_UNLIST: Final = delete(falls).where(in_ids(falls.c.memory_id))
 _LIST: Final = insert(falls)
 _NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (

@@ -35,7 +35,7 @@ from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScop
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
-from commonbrain.storage.sql.statements import LISTED
+from commonbrain.storage.sql.statements import LISTED, in_ids
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
@@ -57,8 +57,7 @@ _GAP: Final = int(SESSION_GAP_MAX.total_seconds() * 1000) << RANDOM_BITS
 _NOT_IN_SESSIONS: Final = (Kind.MESSAGE, Kind.ATOM)
 """Messages have threads; atoms repeat the memory that they were made from."""
 _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
-    _MESSAGES.c.tenant_id == bindparam("tenant"),
-    _MESSAGES.c.memory_id.in_(bindparam("ids", expanding=True)),
+    in_ids(_MESSAGES.c.memory_id)
 )
 
 
@@ -400,7 +399,7 @@ def _session_steps(before: int, after: int) -> Select[Any]:
             here.c.id,
             *(_session_step(here, far=far, is_before=False) for far in range(after)),
         )
-        .where(here.c.tenant_id == bindparam("tenant"), here.c.id.in_(LISTED))
+        .where(in_ids(here.c.id))
         .where(here.c.session.is_not(None), here.c.kind.not_in(_NOT_IN_SESSIONS))
     )
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     BindParameter,
+    Column,
     ColumnElement,
     Connection,
     Exists,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     TableValuedAlias,
     TypeDecorator,
     UpdateBase,
+    and_,
     bindparam,
     delete,
     exc,
@@ -291,6 +293,11 @@ def id_list_param(name: str, of: type[BigInteger | String] = BigInteger) -> Sele
 
 
 LISTED: Final = id_list_param("ids")
+
+
+def in_ids(column: Column[Any]) -> ColumnElement[bool]:
+    """Return which rows of the tenant have one of the ids in a column; both are parameters."""
+    return and_(column.table.c.tenant_id == bindparam("tenant"), column.in_(LISTED))
 
 
 def exists_in(table: FromClause, *conditions: ColumnElement[bool], of: FromClause) -> Exists:
