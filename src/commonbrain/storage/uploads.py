@@ -76,11 +76,10 @@ class UploadStore:
             with temporary_folder() as folder:
                 packed = folder / "packed.zip"
                 pack(source, packed, hidden=hidden)
-                label = _Label(name=name or source.resolve().name, is_folder=True)
-                return self._store(packed, label, on_start=on_start)
+                label = name or source.resolve().name
+                return self._store(packed, label, is_folder=True, on_start=on_start)
         is_packed = name is not None and name.endswith(".zip")
-        label = _Label(name=name or source.name, is_folder=is_packed)
-        return self._store(source, label, on_start=on_start)
+        return self._store(source, name or source.name, is_folder=is_packed, on_start=on_start)
 
     @contextmanager
     def opened(
@@ -126,7 +125,7 @@ class UploadStore:
         with temporary_folder() as folder:
             path = folder / name
             write(path)
-            return self._store(path, _Label(name=name, is_folder=False), on_start=on_start)
+            return self._store(path, name, is_folder=False, on_start=on_start)
 
     def read(self, upload: Upload) -> Iterator[bytes]:
         """Yield the bytes part by part.
@@ -145,18 +144,20 @@ class UploadStore:
         for digest in upload.parts:
             blobs.drop(digest)
 
-    def _store(self, path: Path, label: _Label, *, on_start: Callable[[Upload], None]) -> Upload:
+    def _store(
+        self, path: Path, name: str, *, is_folder: bool, on_start: Callable[[Upload], None]
+    ) -> Upload:
         """Report the parts, then store them."""
         blobs, head, stored = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
-        size = _size(path, label.name)
+        size = _size(path, name)
         digests = (sha256(part).hexdigest() for part in _parts(path, head))
-        upload = Upload(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
+        upload = Upload(name=name, is_folder=is_folder, parts=tuple(digests), size=size)
         on_start(upload)
         try:
             stored.extend(map(blobs.put, _parts(path, head)))
             if tuple(stored) != upload.parts:
                 raise InvalidInputError(
-                    f"{label.name} was changed while it was read.",
+                    f"{name} was changed while it was read.",
                     hint="Send it again when no program writes to it.",
                 )
         except CommonbrainError:
@@ -164,14 +165,6 @@ class UploadStore:
                 blobs.drop(digest)
             raise
         return upload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Label:
-    """The name of an upload, and whether it is a packed folder."""
-
-    name: str
-    is_folder: bool
 
 
 def _file_name(called: str) -> str:

@@ -174,6 +174,10 @@ def _figures_of(row: RowMapping) -> dict[str, Any]:
     return {**row, "figures": figures}
 
 
+_AS_STORED: Final = (
+    *("id", "asked_at", "agent", "session", "query", "verdict", "ranker", "stages_ms"),
+)
+"""What an entry of the log and its row have alike."""
 _SHOWN_MAX: Final = 200
 """Recalls of one session looked through for one that showed a memory, the latest."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -319,13 +323,7 @@ class RecallLogRepository:
 
 def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> RecallLogEntry:
     return RecallLogEntry(
-        id=row.id,
-        asked_at=row.asked_at,
-        agent=row.agent,
-        session=row.session,
-        query=row.query,
-        verdict=row.verdict,
-        ranker=row.ranker,
+        **{name: getattr(row, name) for name in _AS_STORED},
         considered=tuple(
             RankedCandidate(
                 memory_id=one["id"],
@@ -338,7 +336,6 @@ def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> Recal
         ),
         packed=tuple(row.packed),
         degraded=tuple(row.degraded),
-        stages_ms=row.stages_ms,
         marks=marks,
     )
 

@@ -57,7 +57,6 @@ from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
     allowed,
-    confine,
     given,
     indexed,
     is_awaiting,
@@ -257,8 +256,9 @@ class MemoryRepository:
 
     def any(self, scope: QueryScope) -> bool:
         """Check whether any memory is in scope."""
-        statement = select(memories.c.id).where(confine(scope, self.work.tenant)).limit(1)
-        return self.work.connection.execute(statement).first() is not None
+        statement = select(memories.c.id).where(within(scope.filter)).limit(1)
+        parameters = given(scope, self.work.tenant)
+        return self.work.connection.execute(statement, parameters).first() is not None
 
     def count(self, scope: QueryScope, *, at_most: int) -> int:
         """Count the memories in scope, up to a limit."""
@@ -316,14 +316,15 @@ class MemoryRepository:
         )
         if not skills:
             return {}
-        allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
-        columns = select(memories.c.id, memories.c.project)
+        allowed = within(scope.filter), memories.c.id.in_(list(skills))
+        rows = select(memories.c.id, memories.c.project).where(*allowed)
+        parameters = given(scope, self.work.tenant)
         return {
             # The projects that a trigger names itself take precedence.
             id_: skills[id_]
             if project is None or skills[id_].get("projects")
             else {**skills[id_], "projects": [project]}
-            for id_, project in self.work.connection.execute(columns.where(*allowed))
+            for id_, project in self.work.connection.execute(rows, parameters)
         }
 
     def people(self, names: Sequence[str]) -> set[str]:
@@ -343,11 +344,11 @@ class MemoryRepository:
         has_one = exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
         statement = (
             select(memories.c.id)
-            .where(confine(scope, self.work.tenant), has_one)
+            .where(within(scope.filter), has_one)
             .order_by(memories.c.id.desc())
             .limit(limit)
         )
-        return list(self.work.connection.execute(statement).scalars())
+        return self.work.scalars(statement, given(scope, self.work.tenant))
 
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
         """List those in scope among the newest `limit` memories with one of these topics."""

@@ -28,7 +28,7 @@ from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_S
 from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.timestamps import EPOCH
-from commonbrain.model.values import dataclass, replace
+from commonbrain.model.values import replace
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import (
@@ -48,12 +48,6 @@ VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
-def confine(scope: QueryScope, tenant: str) -> ColumnElement[bool]:
-    """Return which rows a scope allows; the model checks each row again at the end."""
-    of = _Of(tenant=tenant, viewer=scope.caller.agent, now=scope.now)
-    return and_(*_open_to(scope.filter, of), *_in_project(scope.filter))
-
-
 def given(scope: QueryScope, tenant: str) -> dict[str, Any]:
     """Return the parameters of `allowed` and `within`."""
     return {"tenant": tenant, "viewer": scope.caller.agent, "now": scope.now}
@@ -66,7 +60,7 @@ def allowed(criteria: Filter) -> Select[int] | CompoundSelect[int]:
     Building a statement costs more than running it, so it is built once for all scopes that differ
     only in these: a server has hundreds of viewers.
     """
-    ids = select(memories.c.id).where(*_open_to(criteria, _OPEN))
+    ids = select(memories.c.id).where(*_open_to(criteria))
     # One part per project, because no index serves two values of which one is NULL.
     parts = [ids.where(one) for one in _projects(criteria)]
     return union_all(*parts) if parts else ids
@@ -74,20 +68,12 @@ def allowed(criteria: Filter) -> Select[int] | CompoundSelect[int]:
 
 @lru_cache(_BUILT_MAX)
 def within(criteria: Filter) -> ColumnElement[bool]:
-    """Return which rows a scope allows, with tenant, viewer and time as parameters."""
-    return and_(*_open_to(criteria, _OPEN), *_in_project(criteria))
+    """Return which rows a scope allows, with tenant, viewer and time as parameters.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Of:
-    """Viewer and time: values, or parameters."""
-
-    tenant: str | BindParameter[str]
-    viewer: str | BindParameter[str]
-    now: datetime | BindParameter[datetime]
-
-
-_OPEN: Final = _Of(tenant=TENANT, viewer=VIEWER, now=_NOW)
+    The model checks each row again at the end.
+    """
+    projects = _projects(criteria)
+    return and_(*_open_to(criteria), *([or_(*projects)] if projects else []))
 
 
 @lru_cache(_BUILT_MAX)
@@ -196,7 +182,7 @@ def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
     """Return the conditions on related rows, which are selected once: a list reads most rows."""
     row = memories.c
     if criteria.needs_review:
-        yield _needs_review(TENANT)
+        yield _needs_review()
     for tag in criteria.tags:
         named = entities.c
         is_named = named.tenant_id == TENANT, is_tag(), named.name == tag
@@ -205,9 +191,9 @@ def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
         yield shows_tags()
 
 
-def _needs_review(tenant: str | BindParameter[str]) -> ColumnElement[bool]:
+def _needs_review() -> ColumnElement[bool]:
     """Return which rows have an open review, by the few that do."""
-    is_open = reviews.c.tenant_id == tenant, reviews.c.settled_at.is_(None)
+    is_open = reviews.c.tenant_id == TENANT, reviews.c.settled_at.is_(None)
     return memories.c.id.in_(select(reviews.c.memory_id).where(*is_open))
 
 
@@ -234,16 +220,16 @@ def _is_in_state(states: frozenset[State]) -> ColumnElement[bool]:
     return or_(*either)
 
 
-def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
+def _open_to(criteria: Filter) -> list[ColumnElement[bool]]:
     """Return every condition of a scope except its project."""
     row = memories.c
     believed = believed_from(criteria.trust_min)
     conditions = [
-        row.tenant_id == of.tenant,
-        open_to(of.viewer),
-        *_believed(criteria, now=of.now),
+        row.tenant_id == TENANT,
+        open_to(VIEWER),
+        *_believed(criteria),
         *_projected(criteria),
-        *_related(criteria, of),
+        *_related(criteria),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
@@ -253,23 +239,14 @@ def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
 def open_to(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
     """Return which rows of its tenant an agent may see."""
     row = memories.c
-    return or_(row.scope != Scope.PRIVATE, row.agent == viewer, _is_shared(viewer))
+    is_to = receipts.c.agent == viewer, receipts.c.message_id == row.id
+    is_shared = exists_in(receipts, *is_to, of=memories)
+    return or_(row.scope != Scope.PRIVATE, row.agent == viewer, is_shared)
 
 
 def believed_from(trust_min: float) -> list[Trust]:
     """Return the trust values with at least this weight."""
     return [trust for trust in Trust if trust.weight >= trust_min]
-
-
-def _is_shared(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Return which private rows were shared with an agent."""
-    is_to = receipts.c.agent == viewer, receipts.c.message_id == memories.c.id
-    return exists_in(receipts, *is_to, of=memories)
-
-
-def _in_project(criteria: Filter) -> list[ColumnElement[bool]]:
-    projects = _projects(criteria)
-    return [or_(*projects)] if projects else []
 
 
 def _projects(criteria: Filter) -> list[ColumnElement[bool]]:
@@ -280,11 +257,9 @@ def _projects(criteria: Filter) -> list[ColumnElement[bool]]:
     )
 
 
-def _believed(
-    criteria: Filter, *, now: datetime | BindParameter[datetime]
-) -> list[ColumnElement[bool]]:
+def _believed(criteria: Filter) -> list[ColumnElement[bool]]:
     row, as_of = memories.c, criteria.as_of
-    time = now if as_of is None else as_of
+    time = _NOW if as_of is None else as_of
     unexpired = or_(row.expires_at.is_(None), row.expires_at > time)
     if as_of is None:
         return [unexpired, row.state.in_(sorted(criteria.states or CURRENT_STATES))]
@@ -292,18 +267,15 @@ def _believed(
         row.state.in_(sorted(CURRENT_STATES)),
         func.coalesce(row.believed_since, row.recorded_at) <= as_of,
     )
+    period = changes.c
+    is_then = period.believed_since <= as_of, period.believed_until > as_of
+    was_held = exists_in(changes, period.memory_id == row.id, *is_then, of=memories)
     return [
         unexpired,
         row.state.in_(sorted(FINDABLE_STATES)),
         row.recorded_at <= as_of,
-        or_(is_held, _was_held(as_of)),
+        or_(is_held, was_held),
     ]
-
-
-def _was_held(time: datetime) -> ColumnElement[bool]:
-    row = changes.c
-    is_then = row.believed_since <= time, row.believed_until > time
-    return exists_in(changes, row.memory_id == memories.c.id, *is_then, of=memories)
 
 
 def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
@@ -329,10 +301,10 @@ def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
         yield row.confidence >= criteria.min_confidence
 
 
-def _related(criteria: Filter, of: _Of) -> Iterator[ColumnElement[bool]]:
+def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
     """Return the conditions of a filter on related rows."""
     if criteria.thread is not None:
-        yield _is_of_thread(of.tenant, criteria.thread)
+        yield _is_of_thread(criteria.thread)
     if criteria.field is not None:
         atoms = DETAILS[Kind.ATOM]
         has_field = atoms.c.memory_id == memories.c.id, atoms.c[criteria.field] != ""
@@ -341,7 +313,7 @@ def _related(criteria: Filter, of: _Of) -> Iterator[ColumnElement[bool]]:
         forms = [form for name in criteria.people for form in name_forms(name)]
         yield _is_named(EntityType.PERSON, forms, begins=[f + s for f in forms for s in NAME_SIGNS])
     if criteria.needs_review:
-        yield _needs_review(of.tenant)
+        yield _needs_review()
     for tag in criteria.tags:
         yield _is_named(EntityType.TAG, (tag,))
 
@@ -356,10 +328,10 @@ def _is_named(
     return exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
 
 
-def _is_of_thread(tenant: str | BindParameter[str], thread_id: int) -> ColumnElement[bool]:
+def _is_of_thread(thread_id: int) -> ColumnElement[bool]:
     """Return the condition that a memory is a message of a thread, by the index of threads."""
     message = DETAILS[Kind.MESSAGE].c
     listed = select(message.memory_id).where(
-        message.tenant_id == tenant, message.thread_id == thread_id
+        message.tenant_id == TENANT, message.thread_id == thread_id
     )
     return memories.c.id.in_(listed)
