@@ -119,7 +119,7 @@ memories = tenant_table(
     Column("superseded_by", BigInteger),
     Column("superseded_count", Integer, nullable=False),
     Column("payload", JSON, nullable=False),
-    # Derived from the text, see `repositories.readings`; rows of programs before 0023 have none.
+    # Derived from the text, see `repositories.memory_rows`; rows of programs before 0023 have none.
     Column("reading", Text),
     # Lets a detail row name the kind with the key, so that it can only belong to its own kind.
     UniqueConstraint("tenant_id", "id", "kind"),
