@@ -14,10 +14,9 @@ import numpy as np
 import typer
 from commonbrain_evals.retrieval.baselines import BASELINES, Scores, SearchResults, sources
 from commonbrain_evals.retrieval.corpora import Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import DATASETS, choose
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.metrics import Gold, measure
-from commonbrain_evals.retrieval.sample import choose
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.packaged_embedders import Packaged, candidates

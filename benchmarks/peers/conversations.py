@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commonbrain_evals.retrieval.eval_store import turns_of
 from commonbrain_evals.retrieval.locomo import LOCOMO
-from commonbrain_evals.retrieval.notes import turns_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ def test_kind_texts_are_unique_with_enough_of_every_kind_in_both_halves() -> Non
     texts = kinds.read_texts()
     assert len(texts) >= 300
     assert len({one.text for one in texts}) == len(texts)
-    counts = Counter((one.half, one.kind) for one in texts)
+    counts = Counter((text.half, text.expected) for text in texts)
     assert min(counts[half, kind] for half in CalibrationSplit for kind in PREDICTED) >= 5
 
 
@@ -33,9 +33,11 @@ def test_four_of_five_kinds_are_right_on_texts_that_no_weight_was_fitted_to(
     report: kinds.KindReport,
 ) -> None:
     (check,) = [
-        one for one in report.figures if (one.half, one.kind) == (CalibrationSplit.CHECK, "all")
+        figure
+        for figure in report.figures
+        if (figure["half"], figure["kind"]) == (CalibrationSplit.CHECK, "all")
     ]
-    assert check.right >= RIGHT_MIN
+    assert check["right"] >= RIGHT_MIN
 
 
 def test_only_failures_of_the_half_calibrate_are_listed(

@@ -1,21 +1,20 @@
 import pytest
-from commonbrain_evals import secrets
-from commonbrain_evals.labelled import LabelledReport
-from commonbrain_evals.rows import read_rows
+from commonbrain_evals.labelled import LabelledReport, read_rows
+from commonbrain_evals.text_rules import SECRETS_FILE, TEXT_RULES, SecretText
 
 from commonbrain.retrieval.calibration import CalibrationSplit
 
 
 @pytest.fixture(scope="module")
 def report() -> LabelledReport:
-    return secrets.evaluate()
+    return TEXT_RULES["secrets"].evaluate()
 
 
 def test_texts_with_and_without_a_credential_are_unique_and_of_five_languages() -> None:
-    rows = read_rows("secrets.jsonl")
-    assert len({row["text"] for row in rows}) == len(rows) == 550
-    assert {row["language"] for row in rows} == {"en", "de", "es", "fr", "zh"}
-    assert all(row["secret"] in row["text"] for row in rows if "secret" in row)
+    rows = read_rows(SecretText, SECRETS_FILE)
+    assert len({row.text for row in rows}) == len(rows) == 550
+    assert {row.language for row in rows} == {"en", "de", "es", "fr", "zh"}
+    assert all(row.secret in row.text for row in rows if row.secret is not None)
 
 
 @pytest.mark.requirement("ST-11")

@@ -7,22 +7,19 @@ from pathlib import Path
 import pytest
 from commonbrain_evals import cli
 from commonbrain_evals.evaluations import EVALUATIONS
-from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, Ablation
+from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, Ablation, differences_of, judge
 from commonbrain_evals.retrieval.baselines import BASELINES, RECALL
 from commonbrain_evals.retrieval.comparison import compare
 from commonbrain_evals.retrieval.corpora import Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import DATASETS, choose
 from commonbrain_evals.retrieval.eval_store import open_eval_store
-from commonbrain_evals.retrieval.html_report import page
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS
 from commonbrain_evals.retrieval.misses import misses_of
-from commonbrain_evals.retrieval.parts import differences_of, judge
 from commonbrain_evals.retrieval.question_runner import AS_SERVED, BUDGETS
-from commonbrain_evals.retrieval.recipes import STUDY
 from commonbrain_evals.retrieval.record import ALL, Run, read, write
 from commonbrain_evals.retrieval.runs import EvalRequest, run
-from commonbrain_evals.retrieval.sample import choose
-from commonbrain_evals.retrieval.tables import show_comparison, show_parts, show_run
+from commonbrain_evals.retrieval.study import STUDY
+from commonbrain_evals.retrieval.tables import page, show_comparison, show_parts, show_run
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings

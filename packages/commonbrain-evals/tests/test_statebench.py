@@ -79,7 +79,7 @@ def test_ablation_leaves_each_part_out_once(
     assert {f"without {part}" for part in ("claims", "changes", "passages", "time")} <= set(
         results.rows[0].systems
     )
-    differences = statebench.differences(results)
+    differences = statebench.differences_of_report(results)
     assert {part for part, _ in differences} == {*PARTS, *GROUPS}
     statebench.show_states(results)
     assert "What is left out" in capsys.readouterr().out

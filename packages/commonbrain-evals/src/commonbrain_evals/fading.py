@@ -25,9 +25,9 @@ from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.transfer.importer import Unreadable
+from commonbrain_evals.measures import Estimate, estimate_mean
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
 from commonbrain_evals.retrieval.locomo import LOCOMO
 
 DEPTH: Final = 10

@@ -6,18 +6,11 @@ the episodes of a day are held against as many tokens of its events, and recall 
 episodes against recall of the one without, at equal budgets.
 """
 
-import hashlib
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
-
-from rich.console import Console
-from rich.table import Table
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
@@ -27,9 +20,16 @@ from commonbrain.model.limits import RECALL_TOKENS_DEFAULT, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item
 from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
-from commonbrain_evals.rows import read_rows
+from commonbrain_evals.labelled import (
+    Figure,
+    digest_of,
+    open_scratch_brain,
+    read_rows,
+    show_figures,
+    show_lines,
+)
 
 _FILE: Final = "days.jsonl"
 _DATA: Final = (
@@ -115,12 +115,12 @@ class ReflectionReport:
     """By half: the share of their sources' tokens that all episodes take."""
     rows: tuple[DayQuestionResult, ...]
     facts: tuple[FactsResult, ...]
-    figures: tuple[Mapping[str, object], ...]
+    figures: tuple[Figure, ...]
 
 
 def read_days() -> Sequence[Day]:
     """Read the days that ship with the package, in the order of time."""
-    return [_day(row) for row in read_rows(_FILE)]
+    return [_day(row) for row in read_rows(dict[str, Any], _FILE)]
 
 
 def _day(row: Mapping[str, Any]) -> Day:
@@ -163,9 +163,8 @@ def evaluate(
         if not own:
             continue
         with (
-            tempfile.TemporaryDirectory() as folder,
-            _lived(own, Path(folder) / "on.db", embedder=embedder, reflects=True) as on,
-            _lived(own, Path(folder) / "off.db", embedder=embedder, reflects=False) as off,
+            _remembered(own, embedder, reflects=True) as on,
+            _remembered(own, embedder, reflects=False) as off,
         ):
             on_progress((number + 0.5) / len(CalibrationSplit))
             _ask_all(on, own, off=off, tally=tally)
@@ -176,7 +175,7 @@ def evaluate(
             events=sum(len(day.events) for day in days),
             questions=len(tally.rows),
         ),
-        sha256=hashlib.sha256(files("commonbrain_evals").joinpath(_FILE).read_bytes()).hexdigest(),
+        sha256=digest_of(_FILE),
         tokens=tally.tokens,
         rows=tuple(tally.rows),
         facts=tuple(tally.facts),
@@ -192,12 +191,10 @@ class _ReflectionTally:
 
 
 @contextmanager
-def _lived(
-    days: Sequence[Day], path: Path, *, embedder: Embedder, reflects: bool
-) -> Generator[Brain]:
+def _remembered(days: Sequence[Day], embedder: Embedder, *, reflects: bool) -> Generator[Brain]:
     """Remember the events of the days at their times, and reflect every evening."""
     clock = FakeClock(days[0].date)
-    with a_brain(path, clock=clock, embedder=embedder) as brain:
+    with open_scratch_brain(embedder, clock) as brain:
         for day in days:
             for event in day.events:
                 clock.move(event.at - clock.now())
@@ -310,45 +307,44 @@ def _is_of(body: str, text: str) -> bool:
     return body.partition(": ")[2].rstrip(".") in text or body.rstrip(".") in text
 
 
-def _figures(rows: Sequence[DayQuestionResult]) -> Iterator[Mapping[str, object]]:
+def _figures(rows: Sequence[DayQuestionResult]) -> Iterator[Figure]:
     for half in dict.fromkeys(row.half for row in rows):
-        own = [row for row in rows if row.half is half]
-        single = [row for row in own if not row.sort.startswith("day: ")]
-        whole = [row for row in own if row.sort.startswith("day: ")]
-        for name, those in (("one thing", single), ("whole day", whole)):
-            for way in those[0].shown:
-                share = sum(row.shown[way] for row in those) / len(those)
+        for name, is_whole_day in (("one thing", False), ("whole day", True)):
+            group = [
+                row
+                for row in rows
+                if row.half is half and row.sort.startswith("day: ") is is_whole_day
+            ]
+            for way in group[0].shown:
                 yield {
                     "half": str(half),
                     "questions": name,
-                    "count": len(those),
+                    "count": len(group),
                     "shown": way,
-                    "answered": round(share, 4),
+                    "answered": round(sum(row.shown[way] for row in group) / len(group), 4),
                 }
 
 
 def show_reflection(report: ReflectionReport) -> None:
     """Print the figures, and the wrong proposals of the half calibrate."""
-    console = Console(highlight=False)
-    ways = list(dict.fromkeys(str(row["shown"]).rpartition(" ")[0] for row in report.figures))
-    for half in report.tokens:
-        table = Table("questions", "shown", *_COLUMNS, title=f"Answered, {half}")
-        own = [row for row in report.figures if row["half"] == half]
-        for name in dict.fromkeys(str(row["questions"]) for row in own):
-            by_way = {row["shown"]: row["answered"] for row in own if row["questions"] == name}
-            for way in ways:
-                cells = (by_way.get(f"{way} {tokens}") for tokens in _COLUMNS)
-                table.add_row(
-                    name, way, *("" if one is None else f"{float(str(one)):.0%}" for one in cells)
-                )
-        console.print(table)
-        console.print(f"Episodes take {report.tokens[half]:.0%} of the tokens of all events.")
-    for one in report.facts:
-        console.print(
-            f"{one.half}: {one.proposed} facts proposed, {one.right} of them right,"
-            f" {one.marked} marked"
+    for half, tokens in report.tokens.items():
+        table: dict[tuple[str, str], dict[str, Any]] = {}
+        for figure in report.figures:
+            if figure["half"] == half:
+                way, _, budget = figure["shown"].rpartition(" ")
+                names = {"questions": figure["questions"], "shown": way}
+                row = table.setdefault((figure["questions"], way), names | dict.fromkeys(_COLUMNS))
+                row[budget] = figure["answered"]
+        columns = ("questions", "shown", *_COLUMNS)
+        show_figures(f"Answered, {half}", table.values(), columns=columns)
+        show_lines([f"Episodes take {tokens:.0%} of the tokens of all events."])
+    for facts in report.facts:
+        show_lines(
+            [
+                f"{facts.half}: {facts.proposed} facts proposed, {facts.right} of them right,"
+                f" {facts.marked} marked"
+            ]
         )
-        if one.half is CalibrationSplit.CALIBRATE:
-            for text in one.wrong:
-                console.print(f"not a fact: {text}", markup=False)
-    console.print(report.data, markup=False, style="dim")
+        if facts.half is CalibrationSplit.CALIBRATE:
+            show_lines(f"not a fact: {text}" for text in facts.wrong)
+    show_lines([report.data])

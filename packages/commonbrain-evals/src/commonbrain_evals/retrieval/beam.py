@@ -13,10 +13,9 @@ from typing import Any, Final, cast
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import source_reference
-from commonbrain_evals.retrieval.conversations import corpus_of, ended
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question, corpus_of, ended
 from commonbrain_evals.retrieval.data_files import files_in, read_json
-from commonbrain_evals.retrieval.recipes import CHATS
+from commonbrain_evals.retrieval.study import CHATS
 
 _EXPECTS: Final = (
     "one chat, or a folder of chats, each a JSON object with chat and probing_questions."

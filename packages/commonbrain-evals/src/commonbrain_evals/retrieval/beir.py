@@ -16,10 +16,9 @@ from pydantic import Field
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
-from commonbrain_evals.retrieval.conversations import UNDATED
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.corpora import UNDATED, Corpus, DataSet, Question
 from commonbrain_evals.retrieval.data_files import read_json_lines, validate_as
-from commonbrain_evals.retrieval.recipes import DOCUMENTS
+from commonbrain_evals.retrieval.study import DOCUMENTS
 
 _EXPECTS: Final = "a folder with corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv."
 _JUDGEMENTS: Final = ("qrels.tsv", "qrels/test.tsv")

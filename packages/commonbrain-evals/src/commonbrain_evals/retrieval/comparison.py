@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
+from commonbrain_evals.measures import Estimate, estimate_mean
 from commonbrain_evals.retrieval.record import ALL, Run
 
 

@@ -1,19 +1,21 @@
 """What a data set comes to: things to remember, and questions with where their answers stand."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from commonbrain_import.conversations import drafts_of
 
 from commonbrain.client import Identity
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import DetectedSource, ImportItem, Unreadable
-from commonbrain_evals.retrieval.recipes import Recipe
 
 if TYPE_CHECKING:
-    from commonbrain_evals.retrieval.notes import NoteStore
+    from commonbrain_evals.retrieval.eval_store import NoteStore
+    from commonbrain_evals.retrieval.study import Recipe
 
 
 class Form(StrEnum):
@@ -85,7 +87,38 @@ class DataSet:
     """The files that a path leads to, in their order; raises Invalid where one is missing."""
     read: Callable[[Sequence[Path]], Iterator[Corpus]]
     """The corpora, one at a time; raises Invalid naming the file and the place that is wrong."""
-    recipes: Mapping[str, Recipe]
+    recipes: "Mapping[str, Recipe]"
     """The study's for such data, by the name of each."""
     shipped: Path | None = None
     """Where the data is that comes with the package."""
+
+
+UNDATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""When questions are asked about what says nothing of its time; any fixed moment would do."""
+
+
+def ended(times: Iterable[datetime | None]) -> datetime:
+    """Give the last of the times that could be read."""
+    return max((time for time in times if time is not None), default=UNDATED)
+
+
+def corpus_of(
+    name: str,
+    values: Sequence[object],
+    *,
+    questions: Iterable[Question],
+    ends_at: datetime,
+    session_of: Mapping[str, str] | None = None,
+) -> Corpus:
+    """Make a corpus of a conversation in a shape that the importer reads."""
+
+    def drafts() -> Iterator[Draft | Unreadable]:
+        return drafts_of(values, stem=name)
+
+    return Corpus(
+        name=name,
+        drafts=drafts,
+        questions=tuple(questions),
+        ends_at=ends_at,
+        session_of=session_of or {},
+    )

@@ -10,7 +10,6 @@ nearest to the question.
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from rich import box
@@ -35,27 +34,16 @@ from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.reports import clauses_of, read_content, without_lead
 from commonbrain.text.segmentation import pieces
 from commonbrain.text.tokens import estimate
+from commonbrain_evals.measures import Estimate, estimate_mean
 from commonbrain_evals.reflection import BUDGETS
 from commonbrain_evals.retrieval.corpora import Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import choose, get_dataset
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
-from commonbrain_evals.retrieval.sample import choose
+from commonbrain_evals.retrieval.runs import EvalRequest
 
 _FIRST: Final = 10
 _REFLECTED: Final = 0.4
 """About the share of a corpus's time that filling its store and reflecting on it take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectionRequest:
-    """What is measured, and on how much of it."""
-
-    dataset: str
-    path: Path
-    seed: int = 0
-    questions: int | None = None
-    conversations: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +96,7 @@ class _EpisodeTally:
 
 
 def evaluate(
-    request: ReflectionRequest, *, settings: Settings, on_progress: Progress = ignore_progress
+    request: EvalRequest, *, settings: Settings, on_progress: Progress = ignore_progress
 ) -> EpisodesReport:
     """Reflect on public data in stores of its own; the user's store is not opened.
 
@@ -117,12 +105,7 @@ def evaluate(
             of the extra is.
 
     """
-    dataset = DATASETS.get(request.dataset)
-    if dataset is None:
-        raise InvalidInputError(
-            f"There is no data set {request.dataset[:40]!r}.",
-            hint=f"Choose of {', '.join(DATASETS)}.",
-        )
+    dataset = get_dataset(request.dataset)
     files = dataset.files(request.path)
     sample = choose(
         {corpus.name: corpus.questions for corpus in dataset.read(files)},
@@ -335,7 +318,7 @@ def _report(tally: _EpisodeTally, *, seed: int) -> EpisodesReport:
     )
 
 
-def show_reflected(report: EpisodesReport) -> None:
+def show_episodes(report: EpisodesReport) -> None:
     """Print a report."""
     console = Console(highlight=False)
     fraction = report.tokens_of_episodes / max(report.tokens_of_sources, 1)

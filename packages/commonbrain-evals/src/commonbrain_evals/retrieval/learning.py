@@ -34,11 +34,11 @@ from commonbrain.runtime.bootstrap import build_services
 from commonbrain.services import Services
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import SeededRandom
+from commonbrain_evals.measures import estimate_mean
 from commonbrain_evals.retrieval.comparison import Comparison, Difference
 from commonbrain_evals.retrieval.corpora import Corpus, Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import get_dataset
 from commonbrain_evals.retrieval.eval_store import FrozenClock
-from commonbrain_evals.retrieval.intervals import estimate_mean
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain_evals.retrieval.record import ALL
 from commonbrain_evals.retrieval.tables import show_comparison
@@ -136,12 +136,7 @@ def learn(
 
 
 def _read(request: LearnRequest) -> Sequence[Corpus]:
-    dataset = DATASETS.get(request.dataset)
-    if dataset is None:
-        raise InvalidInputError(
-            f"There is no data set {request.dataset[:40]!r}.",
-            hint=f"Choose of {', '.join(DATASETS)}.",
-        )
+    dataset = get_dataset(request.dataset)
     corpora = list(dataset.read(dataset.files(request.path)))
     if len(corpora) < 2:  # noqa: PLR2004 one to learn from, one to ask
         raise InvalidInputError(

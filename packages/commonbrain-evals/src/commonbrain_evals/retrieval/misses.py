@@ -11,8 +11,7 @@ from commonbrain.model.memory import Draft
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.datasets import DATASETS
-from commonbrain_evals.retrieval.environment import digest
-from commonbrain_evals.retrieval.record import Run
+from commonbrain_evals.retrieval.record import Run, digest
 
 _METRIC: Final = "R@10 all"
 _INSTEAD: Final = 3

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from commonbrain.storage.repositories.learning import StoredEvaluation
-from commonbrain_evals.retrieval.intervals import Estimate
+from commonbrain_evals.measures import Estimate
 from commonbrain_evals.retrieval.metrics import CUTS
 from commonbrain_evals.retrieval.record import ALL, Run
 

@@ -16,9 +16,7 @@ from commonbrain_evals.retrieval.baselines import BASELINES, RECALL, fill, searc
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, LastSession
 from commonbrain_evals.retrieval.metrics import DEPTH
-from commonbrain_evals.retrieval.recipes import Recipe
-from commonbrain_evals.retrieval.shapes import Shapes
-from commonbrain_evals.retrieval.study import rank
+from commonbrain_evals.retrieval.study import Recipe, Shapes, rank
 
 BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
 """Tokens that an answer may take."""

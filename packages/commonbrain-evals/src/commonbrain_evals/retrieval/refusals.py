@@ -25,9 +25,9 @@ from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain_evals.retrieval.beam import BEAM
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
-from commonbrain_evals.retrieval.environment import commit, digest
+from commonbrain_evals.retrieval.eval_store import NoteStore, Turn, open_note_store, turns_of
 from commonbrain_evals.retrieval.locomo import LOCOMO
-from commonbrain_evals.retrieval.notes import NoteStore, Turn, open_note_store, turns_of
+from commonbrain_evals.retrieval.record import commit, digest
 from commonbrain_evals.retrieval.tables import empty_table, percent
 
 _SHOWN: Final = 10

@@ -15,15 +15,11 @@ from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
-from commonbrain_evals.retrieval.datasets import DATASETS
-from commonbrain_evals.retrieval.environment import commit, digest, machine
-from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.notes import REPETITION
+from commonbrain_evals.retrieval.datasets import Sample, choose, get_dataset
+from commonbrain_evals.retrieval.eval_store import REPETITION, EvalStore, open_eval_store
 from commonbrain_evals.retrieval.question_runner import QuestionRunner
-from commonbrain_evals.retrieval.recipes import Recipe
-from commonbrain_evals.retrieval.record import Run, Setup, Times
-from commonbrain_evals.retrieval.sample import Sample, choose
-from commonbrain_evals.retrieval.shapes import Shapes, shapes
+from commonbrain_evals.retrieval.record import Run, Setup, Times, commit, digest, machine
+from commonbrain_evals.retrieval.study import Recipe, Shapes, shapes
 from commonbrain_evals.retrieval.summary import Harvest, latencies, summarize
 
 _RELEVANT_SETTINGS = (
@@ -68,7 +64,8 @@ def run(
             library of the extra is.
 
     """
-    dataset = _dataset(request)
+    dataset = get_dataset(request.dataset)
+    check_parts(request.without, notes=request.form is not Form.MESSAGES)
     files = dataset.files(request.path)
     started, started_ms = datetime.now(UTC), time.perf_counter()
     sample = choose(
@@ -112,17 +109,6 @@ def run(
         values=run_record.values,
         found=run_record.results,
     )
-
-
-def _dataset(request: EvalRequest) -> DataSet:
-    dataset = DATASETS.get(request.dataset)
-    if dataset is None:
-        raise InvalidInputError(
-            f"There is no data set {request.dataset[:40]!r}.",
-            hint=f"Choose of {', '.join(DATASETS)}.",
-        )
-    check_parts(request.without, notes=request.form is not Form.MESSAGES)
-    return dataset
 
 
 def check_parts(names: Sequence[str], *, notes: bool) -> None:

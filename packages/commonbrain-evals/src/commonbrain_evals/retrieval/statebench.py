@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -28,12 +29,10 @@ from commonbrain.retrieval.calibration import CalibrationSplit, split_of
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain_evals.retrieval.ablation import parts_of
+from commonbrain_evals.retrieval.ablation import Differences, differences_of, parts_of
 from commonbrain_evals.retrieval.baselines import BASELINES, RECALL, search
-from commonbrain_evals.retrieval.environment import commit, digest
-from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
-from commonbrain_evals.retrieval.parts import Differences
-from commonbrain_evals.retrieval.record import ALL
+from commonbrain_evals.retrieval.eval_store import NoteStore, open_note_store
+from commonbrain_evals.retrieval.record import ALL, Run, commit, digest, read, read_as
 from commonbrain_evals.retrieval.runs import EvalRequest, ablated, check_parts
 from commonbrain_evals.retrieval.statebench_data import (
     StateNote,
@@ -286,8 +285,25 @@ def is_marked(item: Item) -> bool:
     return any(note.startswith(_MARKS) for note in item.notes)
 
 
-def differences(report: StateReport) -> Differences:
-    """Give what leaving out each part changes of `current_first`, by part and measure."""
+def read_differences(records: Sequence[Path]) -> Differences:
+    """Read what leaving out each part changes, of runs and of reports of StateBench.
+
+    Raises:
+        InvalidInputError: a record cannot be read, or none has runs without each part.
+
+    """
+    runs: list[Run] = []
+    differences: dict[tuple[str, str], Sequence[float]] = {}
+    for path in records:
+        try:
+            differences |= differences_of_report(read_as(StateReport, path))
+        except InvalidInputError:
+            runs.append(read(path))
+    return differences if differences and not runs else {**differences_of(runs), **differences}
+
+
+def differences_of_report(report: StateReport) -> Differences:
+    """Return what leaving out each part changes of `current_first`, by part and measure."""
     ranked = [row for row in report.rows if row.systems[RECALL].current_first is not None]
     names = [name for name in ranked[0].systems if name.startswith(_WITHOUT)] if ranked else []
     return {

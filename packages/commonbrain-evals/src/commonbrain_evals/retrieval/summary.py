@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from commonbrain_evals.measures import agreement
+from commonbrain_evals.measures import Estimate, Values, agreement, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.eval_store import EvalStore
-from commonbrain_evals.retrieval.intervals import Estimate, Values, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
 from commonbrain_evals.retrieval.question_runner import QuestionRun
 from commonbrain_evals.retrieval.record import (
