@@ -30,7 +30,7 @@ def test_credentials_in_sentences_are_refused_and_harmless_texts_are_not(
 
 
 def test_failures_of_the_half_check_are_not_listed(report: LabelledReport) -> None:
-    assert {one.half for one in report.failures} <= {CalibrationSplit.CALIBRATE}
+    assert {failure.half for failure in report.failures} <= {CalibrationSplit.CALIBRATE}
 
 
 def test_redaction_leaves_no_part_of_a_credential_that_was_found(report: LabelledReport) -> None:

@@ -108,7 +108,7 @@ def test_parts_skipped_by_the_ablation_would_not_change_the_results() -> None:
             left_out = RetrievalOverrides(without=frozenset(without))
             recall = Recall(apart.brain.services, store.brain.caller, left_out)
             recalled = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
-            return [(one.id, one.score) for one in recalled.items]
+            return [(item.id, item.score) for item in recalled.items]
 
         for question in corpus.questions[::12]:
             whole, idle = results(question.text), apart.idle()
@@ -263,7 +263,7 @@ def test_parts_are_compared_on_several_data_sets(
     show_parts(trials)
     printed = capsys.readouterr().out
 
-    measures = {one.measure for one in trials}
+    measures = {trial.measure for trial in trials}
     assert measures == {"locomo R@10 all", "locomo R@10 all multi-hop", "beir nDCG@10"}
     assert all(part in printed for part in PARTS)
     assert "nothing seen" in printed

@@ -1,4 +1,4 @@
-"""Cascades on generated graphs, held against a plain model that knows the whole expected state.
+"""Invalidation on generated graphs, compared with a plain model of the whole expected state.
 
 Each graph is drawn by a seed: chains, trees, diamonds, circles and webs of memories that rest on
 each other. Premises fall (superseded, forgotten, contradicted, expired, pruned) and come back;

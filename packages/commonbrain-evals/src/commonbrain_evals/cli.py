@@ -302,7 +302,7 @@ def self_(
     as_json: Json = False,
 ) -> None:
     """Measure recall on questions made from your own memories."""
-    from commonbrain_evals.own_store import run_comparison, run_self
+    from commonbrain_evals.self_commands import run_comparison, run_self
 
     run = run_self if embedder is None else partial(run_comparison, embedder=embedder)
     run(context.obj, questions=questions, seed=seed, as_json=as_json)
@@ -319,7 +319,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the evaluations of this store, with what changed."""
-    from commonbrain_evals.own_store import show_history
+    from commonbrain_evals.self_commands import show_history
 
     show_history(context.obj, name, plot=plot, as_json=as_json)
 

@@ -105,7 +105,7 @@ class _Scored(ScoredPairs):
     recur: Flags
 
     def of(self, half: CalibrationSplit) -> "_Scored":
-        """Give one half of them."""
+        """Return one half of them."""
         return self.at(np.flatnonzero(self.halves == half))
 
 
@@ -223,8 +223,12 @@ def show_duplicates(report: DuplicatesReport) -> None:
 
 def _similarity_table(report: DuplicatesReport) -> Table:
     table = Table("label", "pairs", "p5", "p50", "p95", title="Similarity")
-    for one in report.spreads:
-        table.add_row(one.label, str(one.pairs), *(f"{q:.3f}" for q in (one.p5, one.p50, one.p95)))
+    for spread in report.spreads:
+        table.add_row(
+            spread.label,
+            str(spread.pairs),
+            *(f"{q:.3f}" for q in (spread.p5, spread.p50, spread.p95)),
+        )
     return table
 
 
@@ -258,8 +262,8 @@ def draw_curves(report: DuplicatesReport) -> str:
     """Draw precision and recall over the threshold as SVG."""
     steps = report.steps
     series = {
-        "similar: precision": [one.similar.precision for one in steps],
-        "similar: recall": [one.similar.recall for one in steps],
+        "similar: precision": [step.similar.precision for step in steps],
+        "similar: recall": [step.similar.recall for step in steps],
     }
     marks = {"similar_threshold": report.configured_similar_threshold}
-    return lines([one.threshold for one in steps], series, across="cosine", marks=marks)
+    return lines([step.threshold for step in steps], series, across="cosine", marks=marks)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from commonbrain.embeddings.interface import Embedder
 from commonbrain.retrieval.calibration import read_pairs
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
@@ -35,8 +35,23 @@ class Evaluation:
     """Prints the report for people."""
 
 
-def _with_embedder(evaluate: Callable[[Embedder, Progress], Any]) -> Callable[[Progress], Any]:
-    return lambda on_progress: evaluate(make_embedder(load_settings()), on_progress)
+def _with_embedder(
+    evaluate: Callable[..., Any], read: Callable[[], Any]
+) -> Callable[[Progress], Any]:
+    """Return the evaluation of rows with the embedder of the settings."""
+    return lambda on_progress: evaluate(
+        read(), make_embedder(load_settings()), on_progress=on_progress
+    )
+
+
+def _timeline(on_progress: Progress) -> timeline.TimelineReport:
+    evaluate = partial(timeline.evaluate, notes=timeline.read_notes())
+    return _with_embedder(evaluate, timeline.read_questions)(on_progress)
+
+
+def _prompts(on_progress: Progress) -> prompts.PromptReport:
+    embedder = make_embedder(load_settings())
+    return prompts.evaluate(*prompts.read_prompts(), embedder=embedder, on_progress=on_progress)
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -49,9 +64,7 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=lambda report: show_lines(cascade.render_cascade(report)),
     ),
     "duplicates": Evaluation(
-        run=_with_embedder(
-            lambda embedder, move: duplicates.evaluate(read_pairs(), embedder, on_progress=move)
-        ),
+        run=_with_embedder(duplicates.evaluate, read_pairs),
         show=duplicates.show_duplicates,
     ),
     "headlines": Evaluation(
@@ -63,46 +76,21 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=kinds.show_kinds,
     ),
     "notes": Evaluation(
-        run=_with_embedder(
-            lambda embedder, move: notes.evaluate(notes.read_notes(), embedder, on_progress=move)
-        ),
+        run=_with_embedder(notes.evaluate, notes.read_notes),
         show=notes.show_notes,
     ),
-    "prompts": Evaluation(
-        run=_with_embedder(
-            lambda embedder, move: prompts.evaluate(
-                *prompts.read_prompts(), embedder=embedder, on_progress=move
-            )
-        ),
-        show=prompts.show_prompts,
-    ),
+    "prompts": Evaluation(run=_prompts, show=prompts.show_prompts),
     "reflection": Evaluation(
-        run=_with_embedder(
-            lambda embedder, move: reflection.evaluate(
-                reflection.read_days(), embedder, on_progress=move
-            )
-        ),
+        run=_with_embedder(reflection.evaluate, reflection.read_days),
         show=reflection.show_reflection,
     ),
     "safety": Evaluation(
-        run=_with_embedder(lambda embedder, move: safety.evaluate(embedder, on_progress=move)),
+        run=lambda move: safety.evaluate(make_embedder(load_settings()), on_progress=move),
         show=lambda report: show_lines(safety.render_safety(report)),
     ),
-    "timeline": Evaluation(
-        run=_with_embedder(
-            lambda embedder, move: timeline.evaluate(
-                timeline.read_questions(),
-                embedder,
-                notes=timeline.read_notes(),
-                on_progress=move,
-            )
-        ),
-        show=timeline.show_timeline,
-    ),
+    "timeline": Evaluation(run=_timeline, show=timeline.show_timeline),
     "truth": Evaluation(
-        run=_with_embedder(
-            lambda embedder, move: truth.evaluate(truth.read_cases(), embedder, on_progress=move)
-        ),
+        run=_with_embedder(truth.evaluate, truth.read_cases),
         show=truth.show_truth,
     ),
 }

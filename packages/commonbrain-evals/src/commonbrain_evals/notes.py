@@ -92,7 +92,7 @@ def read_notes() -> Sequence[AuthorNote]:
 def evaluate(
     notes: Sequence[AuthorNote], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> NotesReport:
-    """Live through the notes in one store.
+    """Remember the notes in one store, in the order of time.
 
     Raises:
         InvalidInputError: a note has an unknown kind.
@@ -138,7 +138,7 @@ def _closed(pairs: Collection[tuple[int, int]]) -> Collection[tuple[int, int]]:
 
 
 class _NotesRun:
-    """The notes, remembered in the order of time by their authors."""
+    """The notes, remembered by their authors."""
 
     def __init__(self, brain: Brain, clock: FakeClock, notes: Sequence[AuthorNote]) -> None:
         self.brain = brain
@@ -163,10 +163,10 @@ class _NotesRun:
         self.places[outcome.id] = place
         if outcome.kind == "rule":
             self.rules.setdefault(note.project, []).append(outcome.id)
-        for one in outcome.changes:
-            yield self.places[one.id], place, False
-        for one in outcome.conflicts:
-            yield self.places[one.id], place, True
+        for change in outcome.changes:
+            yield self.places[change.id], place, False
+        for conflict in outcome.conflicts:
+            yield self.places[conflict.id], place, True
 
     def boots(self) -> Iterator[ShownAtBoot]:
         """Yield what the briefing of each project shows."""

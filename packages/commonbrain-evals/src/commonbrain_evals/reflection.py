@@ -156,7 +156,7 @@ def _on_whole_day(single: Sequence[DayQuestion], *, day: str) -> Iterator[DayQue
 def evaluate(
     days: Sequence[Day], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> ReflectionReport:
-    """Live through the days of each half that there is in a store of its own, then ask."""
+    """Remember the days of each half in a store of its own, then ask."""
     tally = _ReflectionTally()
     for number, half in enumerate(CalibrationSplit):
         own = [day for day in days if day.half is half]
@@ -210,11 +210,11 @@ def _ask_all(on: Brain, days: Sequence[Day], *, off: Brain, tally: _ReflectionTa
     half = days[0].half
     episodes = on.recall(kinds=[Kind.EPISODE], max_items=100, max_tokens=RECALL_TOKENS_MAX).items
     events = [event for day in days for event in day.events]
-    in_episodes = sum(estimate(one.shown_text) for one in episodes)
+    in_episodes = sum(estimate(episode.shown_text) for episode in episodes)
     tally.tokens[half] = in_episodes / sum(estimate(event.text) for event in events)
     tally.facts.append(_facts(on, events, half=half))
     for day in days:
-        own = [one for one in episodes if one.occurred_at.date() == day.date.date()]
+        own = [episode for episode in episodes if episode.occurred_at.date() == day.date.date()]
         for question in day.questions:
             shown = {
                 **dict(_of_day(question, day, episodes=own, off=off)),
@@ -231,7 +231,7 @@ def _of_day(
     question: DayQuestion, day: Day, *, episodes: Sequence[Item], off: Brain
 ) -> Iterator[tuple[str, float]]:
     """Show as many tokens of a day's events as its episodes have, at most the budget."""
-    of_episodes = [line for one in episodes for line in one.shown_text.splitlines()]
+    of_episodes = [line for episode in episodes for line in episode.shown_text.splitlines()]
     recalled = off.recall(
         question.text,
         since=day.date,
@@ -240,11 +240,11 @@ def _of_day(
         max_tokens=RECALL_TOKENS_MAX,
         bump=False,
     )
-    whole = sum(estimate(one.shown_text) for one in episodes)
+    whole = sum(estimate(episode.shown_text) for episode in episodes)
     ways = {
         "episodes of the day": of_episodes,
-        "its newest events": [f"{one.author}: {one.text}" for one in reversed(day.events)],
-        "its events, recalled": [line for one in recalled.items for line in _lines(one)],
+        "its newest events": [f"{event.author}: {event.text}" for event in reversed(day.events)],
+        "its events, recalled": [line for item in recalled.items for line in _lines(item)],
     }
     for budget in BUDGETS:
         for name, lines in ways.items():
@@ -260,7 +260,7 @@ def _of_store(question: DayQuestion, *, on: Brain, off: Brain) -> Iterator[tuple
             ("recall of episodes alone", on, [Kind.EPISODE]),
         ):
             recalled = brain.recall(question.text, kinds=kinds, max_tokens=budget, bump=False)
-            lines = [line for one in recalled.items for line in _lines(one)]
+            lines = [line for item in recalled.items for line in _lines(item)]
             yield f"{name} {budget}", _share(question, lines)
 
 
@@ -289,11 +289,11 @@ def _share(question: DayQuestion, lines: Sequence[str]) -> float:
 
 
 def _facts(brain: Brain, events: Sequence[Event], *, half: CalibrationSplit) -> FactsResult:
-    ids = [one.memory.id for one in brain.review("proposals", limit=100).proposals]
+    ids = [proposal.memory.id for proposal in brain.review("proposals", limit=100).proposals]
     proposed = [brain.get(id_) for id_ in ids]
     facts = [event.text for event in events if event.is_fact]
     bodies = [one.body or "" for one in proposed]
-    wrong = [body for body in bodies if not any(_is_of(body, text) for text in facts)]
+    wrong = [body for body in bodies if not any(_states(body, text) for text in facts)]
     return FactsResult(
         half=half,
         proposed=len(proposed),
@@ -303,7 +303,7 @@ def _facts(brain: Brain, events: Sequence[Event], *, half: CalibrationSplit) -> 
     )
 
 
-def _is_of(body: str, text: str) -> bool:
+def _states(body: str, text: str) -> bool:
     return body.partition(": ")[2].rstrip(".") in text or body.rstrip(".") in text
 
 

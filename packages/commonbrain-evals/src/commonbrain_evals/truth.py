@@ -129,8 +129,10 @@ def _case(row: Mapping[str, Any]) -> Case:
     return Case(
         sort=row["type"],
         half=split_of(entries[0]["text"]),
-        texts=tuple(one["text"] for one in entries),
-        times=tuple(timedelta(days=one["day"], minutes=one.get("minute", 0)) for one in entries),
+        texts=tuple(entry["text"] for entry in entries),
+        times=tuple(
+            timedelta(days=entry["day"], minutes=entry.get("minute", 0)) for entry in entries
+        ),
         session=entries[0].get("session"),
         question=row.get("question"),
         right=frozenset(() if row.get("current") is None else (row["current"],)),
@@ -144,7 +146,7 @@ def evaluate(
     without: Sequence[str] = (),
     on_progress: Progress = ignore_progress,
 ) -> TruthReport:
-    """Live through the cases of each half in one store, then ask, `without` parts of recall."""
+    """Remember the cases of each half in one store, then ask, `without` parts of recall."""
     rows: list[CaseResult] = []
     for number, half in enumerate(CalibrationSplit):
         chosen = [case for case in cases if case.half is half]

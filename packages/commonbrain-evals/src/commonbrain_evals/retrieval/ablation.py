@@ -47,13 +47,13 @@ GROUPS: Final = tuple(
         ("substance", "asking", "assistant"),
     )
 )
-"""Parts that serve one purpose, left out together: one may stand in for another."""
+"""Parts that serve one purpose, left out together: one may replace another."""
 _FEATURES: Final = frozenset(FEATURE_WEIGHTS) - {*RETRIEVERS, *ABLATABLE_STAGES}
 """Those that do nothing but weigh."""
 
 
 def parts_of(name: str) -> frozenset[str]:
-    """Give the parts that a name of `PARTS` or `GROUPS` stands for."""
+    """Return the parts that a name of `PARTS` or `GROUPS` means."""
     return frozenset(name.split("+"))
 
 
@@ -187,7 +187,7 @@ def judge(differences: Differences, *, seed: int = 0) -> tuple[Trial, ...]:
 
 
 def p_value(differences: Sequence[float], *, seed: int) -> float:
-    """Give the two-sided p-value of a mean other than 0: paired bootstrap over questions.
+    """Return the two-sided p-value of a mean other than 0: paired bootstrap over questions.
 
     Twice the share of resamples whose mean is 0 or on the other side, counting the sample itself
     as one (Davison and Hinkley 1997, 4.2), at most 1.
@@ -216,7 +216,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def worth(trials: Sequence[Trial]) -> Worth:
     """Say what a part is worth by its trials on all measures."""
-    significant = [one.difference.mean for one in trials if one.is_significant]
+    significant = [trial.difference.mean for trial in trials if trial.is_significant]
     if any(mean > 0 for mean in significant):
         return Worth.HURTS
     return Worth.HELPS if significant else Worth.NOTHING

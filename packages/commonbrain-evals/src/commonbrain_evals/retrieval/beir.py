@@ -47,7 +47,7 @@ class _Judgement:
 def _files(path: Path) -> Sequence[Path]:
     judgement_file = [path / name for name in _JUDGEMENTS if (path / name).is_file()][:1]
     data_files = [path / "corpus.jsonl", path / "queries.jsonl", *judgement_file]
-    missing = [one.name for one in data_files if not one.is_file()]
+    missing = [file.name for file in data_files if not file.is_file()]
     if missing or not judgement_file:
         raise InvalidInputError(
             f"{path} has no {', '.join(missing) or _JUDGEMENTS[0]}.", hint=f"Give {_EXPECTS}"

@@ -1,4 +1,4 @@
-"""What a data set comes to: things to remember, and questions with where their answers stand."""
+"""Data sets as corpora: texts to remember, and questions with the sources of their answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Question:
     gold: Mapping[str, int] = field(default_factory=dict[str, int])
     """Relevance by `source_ref`, above 0. Empty: it has no rank to measure."""
     is_answerable: bool = True
-    """Whether its answer was ever told; where it was not, the right answer is none."""
+    """Whether the corpus has its answer; otherwise the right answer is none."""
     asked_at: datetime | None = None
     """When it is asked; by default when its corpus ends."""
     asker: Identity = field(default_factory=Identity)
@@ -60,7 +60,7 @@ class Corpus:
     live: "Callable[[NoteStore], Mapping[str, int]] | None" = None
     """Fills a store in place of an import, where that cannot; gives the memory of each source."""
     begins_at: datetime | None = None
-    """When it begins, if it is lived through."""
+    """When it begins, if it is remembered step by step."""
     session_of: Mapping[str, str] = field(default_factory=dict[str, str])
     """The session of a source whose thread is only a part of one."""
     purpose: str = "Texts of an evaluation"
@@ -72,7 +72,7 @@ class Corpus:
         return iter(())
 
     def read(self, source: Path) -> Iterator[ImportItem]:
-        """Give what is to be remembered, as importers do; the source has been read before."""
+        """Yield what is to be remembered, as importers do; the source has been read before."""
         del source
         for draft in self.drafts():
             yield ImportItem(content=draft, progress=0.0)
@@ -98,7 +98,7 @@ UNDATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def ended(times: Iterable[datetime | None]) -> datetime:
-    """Give the last of the times that could be read."""
+    """Return the last of the times that could be read."""
     return max((time for time in times if time is not None), default=UNDATED)
 
 

@@ -89,7 +89,10 @@ def choose(
     """
     random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
     names = _draw(list(every), conversations, random_source=random_source)
-    usable = {name: [one for one in every[name] if _is_measurable(one)] for name in names}
+    usable = {
+        name: [question for question in every[name] if question.gold or not question.is_answerable]
+        for name in names
+    }
     skipped = sum(len(every[name]) - len(usable[name]) for name in names)
     chosen = {
         one.id
@@ -108,10 +111,6 @@ def choose(
         for name, of in own.items()
     }
     return Sample(own=own, foreign=foreign, skipped=skipped)
-
-
-def _is_measurable(question: Question) -> bool:
-    return bool(question.gold) or not question.is_answerable
 
 
 def _draw(

@@ -10,6 +10,7 @@ nearest to the question.
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from rich import box
@@ -62,7 +63,7 @@ class EpisodesReport:
     kept: Mapping[str, Estimate]
     """The share of the words of the evidence that the text keeps, by how it was chosen."""
     whole: Mapping[str, Estimate]
-    """The share of the evidence of which the sentence nearest to the question stands in it."""
+    """The share of the evidence whose sentence nearest to the question it contains."""
     gained: Mapping[str, Estimate]
     """What episodes keep more than each plain choice, question by question."""
     recalled: Mapping[str, Estimate]
@@ -86,11 +87,11 @@ class _EpisodeTally:
         self.rows.setdefault(name, []).append(value)
 
     def estimate(self, name: str, *, seed: int) -> Estimate:
-        """Give the mean of what all questions came to."""
+        """Return the mean of what all questions came to."""
         return estimate_mean(self.rows[name], seed=seed)
 
     def change(self, name: str, *, since: str, seed: int) -> Estimate:
-        """Give by how much questions came to more."""
+        """Return by how much questions came to more."""
         pairs = zip(self.rows[name], self.rows[since], strict=True)
         return estimate_mean([one - other for one, other in pairs], seed=seed)
 
@@ -133,7 +134,7 @@ def _visit(
     eval_store: EvalStore, questions: Sequence[Question], *, tally: _EpisodeTally, seed: int
 ) -> None:
     """Ask one store before it is reflected on, reflect, and ask it again."""
-    before = [_recalled(eval_store, one, made={}) for one in questions]
+    before = [_recalled(eval_store, question, made={}) for question in questions]
     _reflect(eval_store.brain)
     made = _episodes(eval_store)
     tally.corpora += 1
@@ -146,8 +147,8 @@ def _visit(
     )
     texts = {
         "episodes": {id_: one.text for id_, (one, _) in made.items()},
-        "chance": _chosen(eval_store, made, order=lambda those: _shuffle(those, seed=seed)),
-        "first sentences": _chosen(eval_store, made, order=lambda those: those),
+        "chance": _chosen(eval_store, made, order=partial(_shuffle, seed=seed)),
+        "first sentences": _chosen(eval_store, made, order=list),
     }
     by_source = {eval_store.source(id_): id_ for id_ in eval_store.memories}
     of_episode = {source: id_ for id_, (_, of) in made.items() for source in of}
@@ -189,7 +190,7 @@ def _episodes(eval_store: EvalStore) -> Made:
     brain = eval_store.brain
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         links = tx.links.touching(list(eval_store.memories), types=[LinkType.DERIVED_FROM])
-        known = tx.memories.get(sorted({one.from_id for one in links}))
+        known = tx.memories.get(sorted({link.from_id for link in links}))
     sources: dict[int, list[int]] = {}
     for link in sorted(links, key=lambda one: one.to_id):
         if link.from_id in known and known[link.from_id].kind is Kind.EPISODE:
@@ -203,7 +204,7 @@ def _episodes(eval_store: EvalStore) -> Made:
 def _chosen(
     eval_store: EvalStore, made: Made, *, order: Callable[[list[str]], list[str]]
 ) -> Mapping[int, str]:
-    """Give as many tokens of the same sources as each episode has, chosen in another order."""
+    """Return as many tokens of the same sources as each episode has, chosen in another order."""
     texts: dict[int, str] = {}
     for id_, (episode, of) in made.items():
         budget, sentences_chosen = estimate(episode.text), list[str]()
@@ -217,8 +218,8 @@ def _chosen(
 
 
 def _by_turn(memories: Iterable[Memory]) -> Iterable[str]:
-    """Give the first sentence of every text, then the second of each, and so on."""
-    every = [[one.text[start:end] for start, end in pieces(one.text)] for one in memories]
+    """Yield the first sentence of every text, then the second of each, and so on."""
+    every = [[memory.text[start:end] for start, end in pieces(memory.text)] for memory in memories]
     for place in range(max(map(len, every), default=0)):
         yield from (of[place] for of in every if place < len(of))
 
@@ -229,13 +230,13 @@ def _shuffle(sentences: list[str], *, seed: int) -> list[str]:
 
 
 def _content_share(text: str, within: str) -> float:
-    """Give the share of the words of a text that carry meaning and stand in another."""
+    """Return the share of the content words of a text that another contains."""
     words = read_content(text).all
     return len(words & read_content(within).all) / len(words) if words else 0.0
 
 
 def _answering_sentence(text: str, question: str) -> str:
-    """Give the longest sentence of those that share most words with a question."""
+    """Return the longest sentence of those that share most words with a question."""
     terms = read_content(question).all
 
     def shared(sentence: str) -> tuple[int, int]:
@@ -245,7 +246,7 @@ def _answering_sentence(text: str, question: str) -> str:
 
 
 def _has_clause(kept: str, sentence: str) -> bool:
-    """Say whether a text has a clause of a sentence, without its opening and final mark."""
+    """Return whether a text has a clause of a sentence, without its opening and final mark."""
     return any(without_lead(clause) in kept for clause in clauses_of(sentence))
 
 
@@ -255,7 +256,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _recalled(eval_store: EvalStore, question: Question, *, made: Made) -> Mapping[str, float]:
-    """Say whether all evidence is recalled: by itself, or by an episode that is made of it."""
+    """Return whether all evidence is recalled: by itself, or by an episode that is made of it."""
     brain = eval_store.brain
     if question.asked_at is not None:
         brain = eval_store.at(question.asked_at)
@@ -276,7 +277,7 @@ def _recalled(eval_store: EvalStore, question: Question, *, made: Made) -> Mappi
 def _sources(
     eval_store: EvalStore, result: RecallResult, *, question: Question, made: Made
 ) -> tuple[set[str], set[str]]:
-    """Give what was recalled itself, and what episodes among it say of their sources."""
+    """Return what was recalled itself, and what episodes among it say of their sources."""
     own: set[str] = set()
     by_episodes: set[str] = set()
     for item in result.items:
@@ -339,9 +340,5 @@ def show_episodes(report: EpisodesReport) -> None:
         *report.recalled.items(),
     ]
     for name, one in rows:
-        table.add_row(name, *_format_figure(one))
+        table.add_row(name, f"{one.mean:.1%}", f"{one.low:.1%} to {one.high:.1%}")
     console.print(table)
-
-
-def _format_figure(one: Estimate) -> tuple[str, str]:
-    return f"{one.mean:.1%}", f"{one.low:.1%} to {one.high:.1%}"

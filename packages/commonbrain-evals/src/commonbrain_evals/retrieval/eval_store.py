@@ -26,7 +26,6 @@ from commonbrain.services import Services
 from commonbrain.testing.builders import FakeClock, SeededRandom
 from commonbrain.text.repetition import may_repeat
 from commonbrain.text.tokens import estimate
-from commonbrain.transfer.imports import ImportReport
 from commonbrain_evals.retrieval.corpora import Corpus, Form
 from commonbrain_evals.retrieval.vectors import CachedEmbedder
 
@@ -54,7 +53,7 @@ class Turn:
 
 
 def turns_of(corpus: Corpus) -> Iterator[Turn]:
-    """Give the turns of a corpus in their order; what cannot be read is left out."""
+    """Yield the turns of a corpus in their order; what cannot be read is left out."""
     at = corpus.ends_at
     for draft in corpus.drafts():
         if isinstance(draft, Draft):
@@ -86,7 +85,7 @@ class NoteStore:
         self.clock.move(max(at - self.clock.now(), _STEP))
 
     def remember(self, view: Brain, text: str, **more: Any) -> Sequence[ItemResult]:  # noqa: ANN401
-        """Give a text to a view's plain `remember`; `more` goes to it as it is."""
+        """Return a text to a view's plain `remember`; `more` goes to it as it is."""
         items = view.remember(text, **more).items
         if REPETITION not in self.without:
             return items
@@ -101,7 +100,7 @@ class NoteStore:
         if not (item.status.is_new and id_ and kind and item.similar) or item.conflicts:
             return item
         near = item.similar[0]
-        known, own = (self._text(one) for one in (near.id, id_))
+        known, own = (self.text(shown) for shown in (near.id, id_))
         is_alike = near.similarity >= self.brain.services.store.space.similar_threshold
         if KINDS[kind].on_duplicate is not DuplicatePolicy.REFUSE or not is_alike:
             return item
@@ -110,7 +109,8 @@ class NoteStore:
         view.forget(id_, reason="similar to another memory")
         return replace(item, status=ItemStatus.DUPLICATE, id=near.id, similar=(near,))
 
-    def _text(self, shown: str) -> str:
+    def text(self, shown: str) -> str:
+        """Return the text of a memory by its id as it is shown."""
         id_ = ids.parse(ids.MEMORY, shown)
         memory = self.memories([id_])[id_]
         return full_text(memory.headline, memory.body)
@@ -146,7 +146,7 @@ class FrozenClock:
     at: datetime
 
     def now(self) -> datetime:
-        """Give that moment."""
+        """Return that moment."""
         return self.at
 
     def elapsed_ms(self) -> float:
@@ -167,8 +167,10 @@ class EvalStore:
     """A filled store, with what baselines need to know of its memories."""
 
     brain: Brain
-    report: ImportReport
-    """What became of each piece on its way in."""
+    stored: int
+    """Pieces that became memories."""
+    refused: int = 0
+    """Pieces that did not."""
     seconds: float
     """How long it took to remember them."""
     memories: Mapping[int, Memory]
@@ -183,23 +185,23 @@ class EvalStore:
 
     @property
     def services(self) -> Services:
-        """What the store's paths stand on."""
+        """The services of the store."""
         return self.brain.services
 
     def at(self, at: datetime) -> Brain:
-        """Give the brain as it is at another moment."""
+        """Return the brain as it is at another moment."""
         return Brain(replace(self.services, clock=FrozenClock(at)), self.brain.caller)
 
     def source(self, memory_id: int) -> str:
-        """Give where a memory comes from, which is what questions name as evidence."""
+        """Return where a memory comes from, which is what questions name as evidence."""
         return self.source_of.get(memory_id, "")
 
     def findable(self, gold: Mapping[str, int]) -> Mapping[str, int]:
-        """Give gold without what repeats other gold; what repeats anything else stays missing."""
+        """Return gold without what repeats other gold; what repeats anything else stays missing."""
         return {source: of for source, of in gold.items() if self.said_by.get(source) not in gold}
 
     def sessions(self, sources: Iterable[str]) -> Sequence[str]:
-        """Give the sessions of sources, each once, in their order."""
+        """Return the sessions of sources, each once, in their order."""
         sessions_known = (self.session_of.get(source) for source in sources)
         return list(dict.fromkeys(session for session in sessions_known if session is not None))
 
@@ -222,7 +224,7 @@ class EvalStore:
         name = self._session(max(dated, key=lambda one: (one.occurred_at, one.id)))
         memories = [one for one in dated if self._session(one) == name]
         return LastSession(
-            sources=frozenset(self.source(one.id) for one in memories),
+            sources=frozenset(self.source(memory.id) for memory in memories),
             tokens=_spoken_tokens(memories),
         )
 
@@ -232,7 +234,8 @@ class EvalStore:
 
 def _spoken_tokens(memories: Iterable[Memory]) -> int:
     return sum(
-        estimate(f"{one.speaker or ''}: {full_text(one.headline, one.body)}\n") for one in memories
+        estimate(f"{memory.speaker or ''}: {full_text(memory.headline, memory.body)}\n")
+        for memory in memories
     )
 
 
@@ -274,11 +277,12 @@ def _imported(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Eva
             memories = _read_all(brain)
             yield EvalStore(
                 brain=brain,
-                report=report,
+                stored=report.stored,
+                refused=report.read - report.stored,
                 seconds=seconds,
                 memories=memories,
                 session_of=_sessions(memories.values()),
-                source_of={id_: one.source_ref or "" for id_, one in memories.items()},
+                source_of={id_: memory.source_ref or "" for id_, memory in memories.items()},
             )
 
 
@@ -309,17 +313,11 @@ def _remembered(
                     said_by[turn.source] = source_of[id_]
         seconds = time.perf_counter() - started
         store.advance_to(corpus.ends_at)
-        # As above, no question's vector is ready.
-        services = replace(store.brain.services, embedder=make_embedder(settings))
-        brain = Brain(services, store.brain.caller)
+        brain = _with_new_embedder(store.brain, settings)
         yield EvalStore(
             brain=brain,
-            report=ImportReport(
-                format=form,
-                source=corpus.name,
-                read=len(source_of) + refused,
-                stored=len(source_of),
-            ),
+            stored=len(source_of),
+            refused=refused,
             seconds=seconds,
             memories=_read_all(brain),
             session_of={turn.source: turn.session for turn in turns},
@@ -338,12 +336,9 @@ def _lived(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalSt
         memory_of = live(store)
         seconds = time.perf_counter() - started
         store.advance_to(corpus.ends_at)
-        # As above, no question's vector is ready.
-        services = replace(store.brain.services, embedder=make_embedder(settings))
-        count = len(memory_of)
         yield EvalStore(
-            brain=Brain(services, store.brain.caller),
-            report=ImportReport(format="lived", source=corpus.name, read=count, stored=count),
+            brain=_with_new_embedder(store.brain, settings),
+            stored=len(memory_of),
             seconds=seconds,
             memories=_read_all(store.brain),
             session_of={},
@@ -351,12 +346,17 @@ def _lived(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalSt
         )
 
 
+def _with_new_embedder(brain: Brain, settings: Settings) -> Brain:
+    """Return a brain that finds the vector of no question ready, as after an import."""
+    return Brain(replace(brain.services, embedder=make_embedder(settings)), brain.caller)
+
+
 def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:
     """Name sessions by what the store calls their threads."""
     return {
-        one.source_ref or "": str(one.detail.thread_id)
-        for one in memories
-        if isinstance(one.detail, MessageDetail) and one.detail.thread_id is not None
+        memory.source_ref or "": str(memory.detail.thread_id)
+        for memory in memories
+        if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None
     }
 
 

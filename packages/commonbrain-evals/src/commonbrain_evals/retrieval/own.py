@@ -41,10 +41,6 @@ class _OwnQuestion:
     category: str = "all"
 
 
-def _files(path: Path) -> Sequence[Path]:
-    return named_files_in(path, _FILES, expects=_EXPECTS)
-
-
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     memories, own_question = files
     own_memory = list(read_json_lines(_OwnMemory, memories))
@@ -91,4 +87,9 @@ def _question(own_question: _OwnQuestion, *, memory_ids: set[str], file: str) ->
     )
 
 
-OWN: Final = DataSet(expects=_EXPECTS, files=_files, read=_read, recipes=TALKS)
+OWN: Final = DataSet(
+    expects=_EXPECTS,
+    files=lambda path: named_files_in(path, _FILES, expects=_EXPECTS),
+    read=_read,
+    recipes=TALKS,
+)

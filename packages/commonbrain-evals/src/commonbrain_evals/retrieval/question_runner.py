@@ -45,7 +45,7 @@ class QuestionRun:
     sessions: Mapping[str, Sequence[str]]
     """The sessions of what is ranked, each by its best, by system; none where none is asked of."""
     gold_sessions: Mapping[str, int]
-    """Those that its evidence stands in."""
+    """The sessions of its evidence."""
     packed: Mapping[str, Mapping[str, PackedEvidence]]
     """By system and tokens allowed."""
     ms: Mapping[str, float]
@@ -108,7 +108,7 @@ class QuestionRunner:
         )
 
     def abstains(self, question: Question) -> bool:
-        """Say whether recall finds nothing that answers."""
+        """Return whether recall finds nothing that answers."""
         result = self._recall(self.eval_store.brain)(question.text, bump=False)
         return result.verdict is not ResultStatus.FOUND
 

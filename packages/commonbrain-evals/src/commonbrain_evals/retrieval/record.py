@@ -136,7 +136,7 @@ class Run:
     systems: Mapping[str, Mapping[str, ByMetric]]
     """By system, category and metric."""
     sessions: Mapping[str, ByMetric] = field(default_factory=dict[str, ByMetric])
-    """By system, how the sessions come out that its memories stand in; empty without sessions."""
+    """By system, the metrics of the ranking of sessions; empty without sessions."""
     budgets: Mapping[str, Mapping[str, TokenValue]]
     """By system and tokens allowed."""
     abstention: Mapping[str, Abstention]
@@ -238,7 +238,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def machine() -> Machine:
-    """Describe this machine, as far as it tells."""
+    """Describe this machine, as far as it is known."""
     return Machine(
         processor=_processor(),
         cores=os.cpu_count() or 1,
@@ -261,7 +261,7 @@ def _processor() -> str:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """Give the SHA-256 of a file, or of the digests of several, in their order."""
+    """Return the SHA-256 of a file, or of the digests of several, in their order."""
     each = [_digest(path) for path in files]
     return each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
 

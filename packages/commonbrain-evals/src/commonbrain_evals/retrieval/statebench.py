@@ -133,7 +133,7 @@ class StateReport:
 def evaluate(
     request: EvalRequest, *, settings: Settings, on_progress: Progress = ignore_progress
 ) -> StateReport:
-    """Live through each timeline in a store of its own, and ask its questions.
+    """Remember each timeline in a store of its own, and ask its questions.
 
     Raises:
         InvalidInputError: the data is missing or malformed, recall has no such part, or nothing can
@@ -182,7 +182,7 @@ def evaluate(
 
 
 def _choose(timelines: Sequence[Timeline], request: EvalRequest) -> Sequence[Timeline]:
-    usable = [one for one in timelines if one.track in _MENTIONED]
+    usable = [timeline for timeline in timelines if timeline.track in _MENTIONED]
     if not usable:
         raise InvalidInputError(
             "No timeline is of a track that retrieval can answer.", hint=", ".join(_MENTIONED)
@@ -350,9 +350,9 @@ def show_states(report: StateReport) -> None:
         + (f", without {', '.join(report.without)}" if report.without else ""),
         markup=False,
     )
-    for metric in dict.fromkeys(one.metric for one in report.figures):
+    for metric in dict.fromkeys(figure.metric for figure in report.figures):
         console.print(_table(report, metric))
-    if any(one.system.startswith(_WITHOUT) for one in report.figures):
+    if any(figure.system.startswith(_WITHOUT) for figure in report.figures):
         console.print(_ablation(report))
     failures = [
         row
@@ -370,15 +370,15 @@ def show_states(report: StateReport) -> None:
 
 def _table(report: StateReport, metric: str) -> Table:
     figures = [
-        one
-        for one in report.figures
-        if one.metric == metric and not one.system.startswith(_WITHOUT)
+        figure
+        for figure in report.figures
+        if figure.metric == metric and not figure.system.startswith(_WITHOUT)
     ]
-    systems = list(dict.fromkeys(one.system for one in figures))
+    systems = list(dict.fromkeys(figure.system for figure in figures))
     table = empty_table(metric, ("half", "track", "questions", *systems))
     cells: dict[tuple[str, str], dict[str, StateFigure]] = {}
-    for one in figures:
-        cells.setdefault((one.half, one.track), {})[one.system] = one
+    for figure in figures:
+        cells.setdefault((figure.half, figure.track), {})[figure.system] = figure
     for (half, track), by_system in cells.items():
         questions = next(iter(by_system.values())).questions
         shares = (percent(by_system[name].count / questions) for name in systems)
@@ -394,11 +394,11 @@ def _ablation(report: StateReport) -> Table:
     title = "What is left out: current_first and stale_above of all tracks, %"
     table = empty_table(title, ("left out", *heads))
     shares = {
-        (one.system, one.metric, one.half): percent(one.count / one.questions)
-        for one in report.figures
-        if one.track == ALL
+        (figure.system, figure.metric, figure.half): percent(figure.count / figure.questions)
+        for figure in report.figures
+        if figure.track == ALL
     }
-    for system in dict.fromkeys(one.system for one in report.figures):
+    for system in dict.fromkeys(figure.system for figure in report.figures):
         if system == RECALL or system.startswith(_WITHOUT):
             name = "" if system == RECALL else system.removeprefix(_WITHOUT)
             table.add_row(name, *(shares.get((system, *column), "") for column in columns))

@@ -134,7 +134,7 @@ def _timeline(row: _Row) -> Timeline:
     state = row.initial_state
     user = state.identity_role.user_name
     initial = (
-        _note(one, one.ts or state.environment.now, user=user) for one in state.persistent_facts
+        _note(fact, fact.ts or state.environment.now, user=user) for fact in state.persistent_facts
     )
     given = chain(initial, *(_events(row.id, event, user=user) for event in row.events))
     # The sort is stable: what has the same time stays in the order of the file.
@@ -147,7 +147,7 @@ def _events(timeline_id: str, event: _Event, *, user: str) -> Iterator[StateNote
     if event.text is not None:
         writer = user if event.speaker == _USER else _ASSISTANT
         yield StateNote(at=at, text=event.text, writer=writer)
-    yield from (_note(one, at, user=user) for one in event.writes)
+    yield from (_note(write, at, user=user) for write in event.writes)
     if event.prompt is not None and event.ground_truth is not None:
         yield StateQuestion(
             id=f"{timeline_id}/{at:%Y%m%dT%H%M%S}",

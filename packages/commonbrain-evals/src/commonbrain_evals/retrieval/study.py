@@ -114,7 +114,7 @@ class TextView:
     """The first window of each text."""
 
     def best_cosines(self, question: Matrix) -> Row:
-        """Give the cosine of the best window of each text."""
+        """Return the cosine of the best window of each text."""
         cosines = (self.vectors @ question).astype(np.float64)
         return np.maximum.reduceat(cosines, self.starts)
 
@@ -146,11 +146,11 @@ def shapes(
 ) -> Shapes:
     """Index and embed all texts of a store, each distinct one once."""
     embedding_texts = [memories[id_] for id_ in sorted(memories)]
-    names = frozenset(one.speaker for one in embedding_texts if one.speaker) - _ROLES
+    names = frozenset(text.speaker for text in embedding_texts if text.speaker) - _ROLES
     text_said = [
-        f"{one.speaker}: {one.text}" if one.speaker else one.text for one in embedding_texts
+        f"{text.speaker}: {text.text}" if text.speaker else text.text for text in embedding_texts
     ]
-    bare = [_without(names, one.text) for one in embedding_texts]
+    bare = [_without(names, text.text) for text in embedding_texts]
     session_of = _sittings(embedding_texts)
     forms = [(text_said, bare)]
     if has_context:
@@ -203,7 +203,7 @@ def _without(names: Collection[str], text: str) -> str:
 def _sittings(memories: Sequence[Memory]) -> list[int]:
     """Number the sessions; what belongs to none is one of its own."""
     numbers: dict[tuple[str, int], int] = {}
-    return [numbers.setdefault(_session(one), len(numbers)) for one in memories]
+    return [numbers.setdefault(_session(memory), len(numbers)) for memory in memories]
 
 
 def _session(memory: Memory) -> tuple[str, int]:
@@ -214,7 +214,7 @@ def _session(memory: Memory) -> tuple[str, int]:
 
 
 def _neighbours(session_of: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Give the places of each text and of its neighbours in its session, in their order."""
+    """Yield the places of each text and of its neighbours in its session, in their order."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     for place, sitting in enumerate(session_of):
         places[sitting].append(place)
@@ -258,7 +258,7 @@ def rank(shapes: Shapes, recipe: Recipe, *, text: str, now: datetime) -> Mapping
             (1 - recipe.words, view.best_cosines(vector)),
         )
     ]
-    user = np.array([one.speaker == _USER for one in shapes.memories])
+    user = np.array([memory.speaker == _USER for memory in shapes.memories])
     allowed = np.flatnonzero(user if recipe.is_of_user else np.ones_like(user))
     chosen = _best((row for _, row in lists), allowed)
     score = np.zeros(len(chosen))
@@ -280,7 +280,7 @@ def rank(shapes: Shapes, recipe: Recipe, *, text: str, now: datetime) -> Mapping
 
 
 def _best(rows: Iterable[Row], allowed: Places) -> Places:
-    """Give the places of the best of every list, in their order."""
+    """Return the places of the best of every list, in their order."""
     each = [allowed[np.argsort(-row[allowed], kind="stable")[:_BROUGHT]] for row in rows]
     return np.unique(np.concatenate(each))
 
@@ -295,7 +295,9 @@ def _normalized(row: Row) -> Row:
 def _is_speaker_named(shapes: Shapes, text: str) -> Row:
     query_words = text.casefold()
     speakers_named = {name for name in shapes.names if name.casefold() in query_words}
-    return np.array([one.speaker in speakers_named for one in shapes.memories], dtype=np.float64)
+    return np.array(
+        [memory.speaker in speakers_named for memory in shapes.memories], dtype=np.float64
+    )
 
 
 def _temporal_nearness(shapes: Shapes, text: str, *, now: datetime) -> Row:
@@ -303,7 +305,7 @@ def _temporal_nearness(shapes: Shapes, text: str, *, now: datetime) -> Row:
     time_span = parse_time_range(text, now)
     if time_span is None:
         return np.zeros(len(shapes.memories))
-    return np.array([_near(one.occurred_at, time_span[0]) for one in shapes.memories])
+    return np.array([_near(memory.occurred_at, time_span[0]) for memory in shapes.memories])
 
 
 def _near(at: datetime, span: BeliefPeriod) -> float:

@@ -25,7 +25,7 @@ SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@10 mean", "R@10 any", "nDCG
 _FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
 _HEAD: Final = ("system", "all@1", "all@5", "all@10", "mean@10", "any@10", "nDCG@10", "MRR")
-"""How they stand above columns: of all the evidence, its mean share, or any."""
+"""Their headings: of all the evidence, its mean share, or any."""
 _OF_CATEGORY: Final = ("R@10 all", "R@10 mean", "R@10 any", "nDCG@10")
 """Those that are shown of each category, whose names are long."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
@@ -82,7 +82,7 @@ def show_parts(trials: Sequence[Trial]) -> None:
 
 def part_rows(trials: Sequence[Trial]) -> TableRows:
     """Give what each part is worth, one row a measure that it changes, what is lost most first."""
-    tries = sum(bool(one.changed) for one in trials)
+    tries = sum(bool(trial.changed) for trial in trials)
     title = f"What leaving out a part changes, points; Holm: p corrected for {tries} tries"
     columns = ("left out", "part", "measure", "change (95%)", "changed", "p", "Holm")
     return title, columns, _parts(trials)
@@ -109,7 +109,7 @@ def _tested(trial: Trial) -> Iterator[str]:
 
 
 def headings(run: Run) -> Iterator[str]:
-    """Give what a run is, in a few lines."""
+    """Yield what a run is, in a few lines."""
     setup, times, machine = run.setup, run.times, run.machine
     latency = times.latency_ms[RECALL]
     source = inert_line(setup.source)
@@ -143,7 +143,7 @@ def headings(run: Run) -> Iterator[str]:
 
 
 def run_tables(run: Run) -> Iterator[Table]:
-    """Give the tables of a run."""
+    """Yield the tables of a run."""
     for title, columns, rows in run_rows(run):
         table = empty_table(title, columns)
         for row in rows:
@@ -152,7 +152,7 @@ def run_tables(run: Run) -> Iterator[Table]:
 
 
 def run_rows(run: Run) -> Iterator[TableRows]:
-    """Give what a run found: titles, columns and rows."""
+    """Yield what a run found: titles, columns and rows."""
     yield (
         "Evidence that comes first, % of questions, with half of its 95% interval",
         _HEAD,
@@ -169,7 +169,7 @@ def run_rows(run: Run) -> Iterator[TableRows]:
         yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
     if run.abstention:
         columns = ("questions", "asked", "abstained", "precision", "recall", "wrongly")
-        yield "Whether it is told that there is no answer, %", columns, _abstentions(run)
+        yield "Questions that are declared to have no answer, %", columns, _abstentions(run)
     if run.ablation:
         columns = ("left out", *_FEW)
         yield f"What leaving out a part changes, points; {_STAR}", columns, _ablation(run)
@@ -221,7 +221,7 @@ def _abstentions(run: Run) -> Iterator[list[str]]:
 
 
 def _ablation(run: Run) -> Iterator[list[str]]:
-    """Give the rows of the parts, what hurts most first."""
+    """Yield the rows of the parts, what hurts most first."""
     order = sorted(run.ablation.items(), key=lambda item: item[1]["R@10 all"].mean)
     for name, of in order:
         yield [name, *(change(of[metric]) for metric in _FEW)]

@@ -62,18 +62,14 @@ class _Asked:
     category: str
 
 
-def _files(path: Path) -> Sequence[Path]:
-    return named_files_in(path, _FILES, expects=_EXPECTS)
-
-
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     notes, questions = files
     steps = tuple(read_json_lines(WorkdayStep, notes))
-    known = {one.id for one in steps if one.id is not None}
+    known = {step.id for step in steps if step.id is not None}
     queries = tuple(read_json_lines(_Asked, questions))
-    for one in queries:
-        if missing := {*one.gold, *one.not_first} - known:
-            raise InvalidInputError(f"{questions.name}, {one.id}: there is no note {missing}.")
+    for query in queries:
+        if missing := {*query.gold, *query.not_first} - known:
+            raise InvalidInputError(f"{questions.name}, {query.id}: there is no note {missing}.")
     yield Corpus(
         name=notes.stem,
         drafts=lambda: iter(()),
@@ -142,5 +138,9 @@ def _act(view: Brain, step: WorkdayStep, *, id_: str) -> None:
 
 
 WORKDAYS: Final = DataSet(
-    expects=_EXPECTS, files=_files, read=_read, recipes=TALKS, shipped=SHIPPED
+    expects=_EXPECTS,
+    files=lambda path: named_files_in(path, _FILES, expects=_EXPECTS),
+    read=_read,
+    recipes=TALKS,
+    shipped=SHIPPED,
 )
