@@ -54,21 +54,21 @@ def fields(atoms: int = typer.Argument(default=10_000)) -> None:
 def _measure(brain: Brain, queries: Sequence[str], held: Matrix) -> None:
     """Tell how long each way of asking takes, and how many of the true nearest are found."""
     now = brain.services.clock.now()
-    vectors = [brain.services.embedder.query(one) for one in queries]
+    vectors = [brain.services.embedder.query(query) for query in queries]
     for name, field in (("a field", _FIELD), ("a whole", None)):
         scope = QueryScope(caller=brain.caller, filter=Filter(field=field), now=now)
         with brain.services.store.snapshot(brain.caller.tenant) as tx:
             tx.index.nearest(vectors[0], scope, limit=60)
             words = timing(
-                partial(tx.index.lexical, search_terms(one), scope, limit=40) for one in queries
+                partial(tx.index.lexical, search_terms(query), scope, limit=40) for query in queries
             )
-            near = timing(partial(tx.index.nearest, one, scope, limit=60) for one in vectors)
+            near = timing(partial(tx.index.nearest, vector, scope, limit=60) for vector in vectors)
             nearest_ids = [
                 [hit.id for hit in tx.index.nearest(v, scope, limit=_TOP)] for v in vectors
             ]
         print(words.line(f"{name} by words"))
         print(near.line(f"{name} by vectors"))
-        whole = timing(partial(brain.recall, one, field=field) for one in queries)
+        whole = timing(partial(brain.recall, query, field=field) for query in queries)
         print(whole.line(f"{name}, recall"))
         if field is not None:
             true = [set((np.argsort(-(held @ v))[:_TOP] + 1).tolist()) for v in vectors]

@@ -83,7 +83,7 @@ def print_sizes(name: str, briefing: Briefing, count: Count | None) -> None:
 
 
 def _bpe() -> Count | None:
-    """Give a real tokenizer where one is installed: uv run --with bpe-openai does."""
+    """Return a real tokenizer where one is installed: uv run --with bpe-openai does."""
     try:
         encoding: Any = importlib.import_module("bpe_openai").get_encoding("o200k_base")
     except ImportError:

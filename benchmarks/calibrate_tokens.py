@@ -50,7 +50,7 @@ class Tally:
         self.worst = max(self.worst, true / max(1, estimated))
 
     def row(self, kind: str) -> str:
-        """Give the tally as one line of the table."""
+        """Return the tally as one line of the table."""
         error = self.estimated / max(1, self.true) - 1
         speed = self.size / 1e6 / max(1e-9, self.seconds)
         return (

@@ -184,7 +184,7 @@ def file_measures() -> Iterable[Measure]:
 
 
 def ledger_measures() -> Iterable[Measure]:
-    """Give the rows of the ledger, with the goals of the open issues."""
+    """Yield the rows of the ledger, with the goals of the open issues."""
     for entry in measure_entries():
         goal = GOALS.get(entry.name, Goal())
         yield Measure(f"{entry.name}: code lines", entry.code_lines, goal.code_lines)
@@ -243,12 +243,12 @@ def main(
             *text_measures(),
         ]
     if as_json:
-        rows = [asdict(one) | {"is_reached": one.is_reached} for one in measures]
+        rows = [asdict(measure) | {"is_reached": measure.is_reached} for measure in measures]
         print(json.dumps(rows, indent=2))
         return
     print(f"{'':<52} {'now':>8} {'goal':>10}")
-    for one in measures:
-        print(one.line())
+    for measure in measures:
+        print(measure.line())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ _LETTERS_MIN = 3
 
 
 def drafts(count: int, *, seed: int = 1, words: int = WORDS_MAX) -> Iterator[Draft]:
-    """Give `count` facts of 12 to 60 words drawn by Zipf's law; the same for the same seed.
+    """Yield `count` facts of 12 to 60 words drawn by Zipf's law; the same for the same seed.
 
     With another `words`, they have a fifth of it to all of it.
     """
@@ -30,7 +30,7 @@ def drafts(count: int, *, seed: int = 1, words: int = WORDS_MAX) -> Iterator[Dra
 
 
 def _vocabulary() -> list[str]:
-    """Give the English words that the embedder's tokenizer knows whole, some 18,000."""
+    """Return the English words that the embedder's tokenizer knows whole, some 18,000."""
     tokenizer = json.loads(commonbrain_minilm.TOKENIZER_PATH.read_text("utf-8"))
     return sorted(
         word
@@ -40,7 +40,7 @@ def _vocabulary() -> list[str]:
 
 
 def questions(count: int, *, of: int) -> list[str]:
-    """Give questions of five words each from notes spread over the first `of` of the drafts."""
+    """Return questions of five words each from notes spread over the first `of` of the drafts."""
     random_source = random.Random(2)
     chosen = set(random_source.sample(range(of), count))
     bodies = (draft.body for number, draft in enumerate(drafts(of)) if number in chosen)

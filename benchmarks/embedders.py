@@ -14,10 +14,9 @@ import numpy as np
 import typer
 from commonbrain_evals.retrieval.baselines import BASELINES, Scores, SearchResults, sources
 from commonbrain_evals.retrieval.corpora import Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import DATASETS, choose
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.metrics import Gold, measure
-from commonbrain_evals.retrieval.sample import choose
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.packaged_embedders import Packaged, candidates
@@ -110,16 +109,16 @@ def _ask(
     made = embedder.passages(list(texts.values()))
     result.cpu_s += time.process_time() - started
     result.windows += sum(map(len, made))
-    for one in asked_questions:
-        vector = _nearest(list(texts), made, vector=embedder.query(one.text))
-        lists = SearchResults(words=words[one.id], vector=vector, words_s=0.0, vector_s=0.0)
+    for question in asked_questions:
+        vector = _nearest(list(texts), made, vector=embedder.query(question.text))
+        lists = SearchResults(words=words[question.id], vector=vector, words_s=0.0, vector_s=0.0)
         for system in _SYSTEMS:
             ranked = sources(store, BASELINES[system].rank(lists))
-            result.rankings[system][one.id] = ranked
+            result.rankings[system][question.id] = ranked
 
 
 def _nearest(ids: Sequence[int], made: Sequence[Matrix], *, vector: Matrix) -> Scores:
-    """Give the memories whose best window is nearest."""
+    """Return the memories whose best window is nearest."""
     starts = np.cumsum([0, *map(len, made[:-1])])
     best = np.maximum.reduceat(np.concatenate(made) @ vector, starts)
     order = np.argsort(-best, kind="stable")[:_BROUGHT]
@@ -134,7 +133,7 @@ def _row(name: str, measured: _Measured, *, gold: Gold) -> str:
     cells: list[str] = []
     for system in _SYSTEMS:
         values = measure(gold, measured.rankings[system]).values()
-        cells += [f"{fmean(one[metric] for one in values):.1%}" for metric in _SHOWN]
+        cells += [f"{fmean(value[metric] for value in values):.1%}" for metric in _SHOWN]
     return f"| {name} | {' | '.join(cells)} | {measured.windows:,} | {measured.cpu_s:.1f} |"
 
 

@@ -160,7 +160,7 @@ def _call_values(shape: Shape, store: Path, size: int) -> Iterator[str]:
         recall = timing(partial(watched.recall, question) for question in queries)
         yield f"{recall.process_p50_ms:.1f}"
         yield f"{recall.process_p95_ms:.1f}"
-        in_project = timing(partial(watched.recall, one, project=_PROJECT) for one in queries)
+        in_project = timing(partial(watched.recall, query, project=_PROJECT) for query in queries)
         yield f"{in_project.process_p50_ms:.1f}"
         common = timing(partial(watched.recall, question) for question in common_words(queries))
         yield f"{common.process_p50_ms:.1f}"

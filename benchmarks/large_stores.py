@@ -60,7 +60,7 @@ class Lending:
         return [self._lent(text) for text in texts]
 
     def _lent(self, text: str) -> Matrix:
-        """Give as many vectors as a text of this length has windows."""
+        """Return as many vectors as a text of this length has windows."""
         beyond = max(0, len(text.split()) - _WINDOW_WORDS)
         windows = 1 - (-beyond // _WINDOW_STEP_WORDS)
         owner = self.owned[self.random_source.integers(len(self.owned))]
@@ -88,7 +88,7 @@ class Filling:
     def batches(
         self, held: int, *, until: int, words: int = WORDS_MAX
     ) -> Iterator[Sequence[Draft]]:
-        """Give the notes from number `held` on, as many at a time as are stored at once."""
+        """Yield the notes from number `held` on, as many at a time as are stored at once."""
         rest = islice(drafts(until, words=words), held, None)
         while batch := list(islice(rest, _BATCH)):
             yield batch

@@ -74,7 +74,7 @@ class NoEmbedder:
 
 
 def varied(count: int) -> Iterator[tuple[str, Draft]]:
-    """Give authors, and memories of two years of several kinds, labels, tags and scopes."""
+    """Yield authors, and memories of two years of several kinds, labels, tags and scopes."""
     random_source = random.Random(7)
     for number, draft in enumerate(drafts(count)):
         tags = {
@@ -197,7 +197,7 @@ def _print(engine: str, store: str, processor: Processor) -> None:
 
 
 def _places(brain: Brain, filters: Mapping[str, Any]) -> Iterator[Callable[..., object]]:
-    """Give the calls of a middle and the last page, whose cursors are found page by page."""
+    """Yield the calls of a middle and the last page, whose cursors are found page by page."""
     cursors: list[str] = []
     page = brain.list(limit=200, **filters)
     while page.next is not None:

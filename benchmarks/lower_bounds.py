@@ -36,8 +36,8 @@ def time_recall_floor(brain: Brain, asked: Sequence[str]) -> Mapping[str, Timing
         nearest = partial(tx.index.nearest, limit=_NEAREST_LIMIT)
         return {
             "embedding alone": timing(partial(embedder.query, one) for one in asked),
-            "full text alone": timing(partial(words, one, scope) for one in terms),
-            "vectors alone": timing(partial(nearest, one, scope) for one in vectors),
+            "full text alone": timing(partial(words, term, scope) for term in terms),
+            "vectors alone": timing(partial(nearest, vector, scope) for vector in vectors),
         }
 
 

@@ -82,13 +82,13 @@ def messages(writers: int = 8, messages: int = 10_000) -> None:
         started = time.perf_counter()
         reports = [report for one in working for report in heard_of(one)]
         seconds = time.perf_counter() - started
-        times_ms = [one.ms for one in reports if one.sent]
+        times_ms = [report.ms for report in reports if report.sent]
         p95 = quantiles(times_ms, n=20)[-1]
         print(f"{len(times_ms):,} sent by {writers} processes in {seconds:.0f} s")
         print(f"a send: p50 {median(times_ms):.1f} ms, p95 {p95:.1f} ms, waiting for others too")
         with opened(path, "maker") as brain:
             reports += drain(brain)
-            print(f"read {sum(len(one.got) for one in reports):,} times")
+            print(f"read {sum(len(report.got) for report in reports):,} times")
             errors = wrongs(brain, reports)
             print("\n".join(errors[:20]) or "none lost, none delivered twice, all in order")
 

@@ -124,6 +124,6 @@ PACKAGED: Final[Mapping[str, Callable[[], Packaged]]] = {
 def candidates(
     files: Sequence[Path], only: Sequence[str] = ()
 ) -> Mapping[str, Callable[[], Packaged]]:
-    """Give the packaged ones, all or some by name, and ONNX files with the default's inputs."""
+    """Return the packaged ones, all or some by name, and ONNX files with the default's inputs."""
     packaged = {name: make for name, make in PACKAGED.items() if not only or name in only}
-    return {**packaged, **{one.stem: partial(MiniLmEmbedder, model_path=one) for one in files}}
+    return {**packaged, **{file.stem: partial(MiniLmEmbedder, model_path=file) for file in files}}

@@ -102,7 +102,7 @@ class Tally:
         return tally
 
     def row(self, seconds: int) -> str:
-        """Give the times as one line of the table."""
+        """Return the times as one line of the table."""
         p95 = quantiles(self.ms, n=20)[-1]
         return (
             f"{len(self.ms):>8,} ({len(self.ms) / seconds:,.0f}/s)   p50 {median(self.ms):8.1f} ms"
@@ -120,11 +120,11 @@ def let_go(workers: Sequence[Worker]) -> None:
 
 
 def _judge(brain: Brain, acknowledged: Sequence[str]) -> None:
-    """Tell whether all that was acknowledged is there once, and the store sound."""
+    """Return whether all that was acknowledged is there once, and the store sound."""
     lost = sum(not _is_there(brain, id_) for id_ in acknowledged)
     duplicates = len(acknowledged) - len(set(acknowledged))
     diagnosis = brain.doctor()
-    unsound = [one.check for one in diagnosis.findings if not one.is_sound]
+    unsound = [finding.check for finding in diagnosis.findings if not finding.is_sound]
     print(f"acknowledged {len(acknowledged):,}   lost {lost}   duplicate ids {duplicates}")
     print(f"memories {brain.status().memories:,}   doctor {', '.join(unsound) or 'sound'}")
 

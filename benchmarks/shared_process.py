@@ -119,10 +119,10 @@ def _start(stack: ExitStack, environment: Mapping[str, str]) -> Agent:
 def _measure(name: str, agent: Agent, queries: list[str]) -> None:
     initialized = agent.initialize()
     started = agent.processor_ms()
-    for one in queries:
+    for query in queries:
         # Embeds the questions, whose vectors agents share too.
-        agent.recall(one)
-    walls = [timed(lambda: agent.recall(one)).wall_ms for one in queries]  # noqa: B023 at once
+        agent.recall(query)
+    walls = [timed(lambda: agent.recall(query)).wall_ms for query in queries]  # noqa: B023 at once
     print(
         f"{name:<8} {agent.memory():>18}; initialize after {initialized:6.0f} ms "
         f"({started:5.0f} processor), recall p50 {median(walls):6.1f} ms"

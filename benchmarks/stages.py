@@ -63,7 +63,7 @@ class Watched:
         return cls(Brain(services, brain.caller), heard)
 
     def stages(self) -> Mapping[str, float]:
-        """Give the median of each stage of the recalls since the last call, in ms."""
+        """Return the median of each stage of the recalls since the last call, in ms."""
         stages = [trace.stages_ms for trace in self.heard.traces]
         self.heard.traces.clear()
         return {stage: median(one[stage] for one in stages) for stage in stages[0]}
@@ -112,7 +112,7 @@ def print_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
 
 
 def common_words(queries: list[str]) -> list[str]:
-    """Give questions of the words that most of the questions have."""
+    """Return questions of the words that most of the questions have."""
     counts: dict[str, int] = {}
     for word in " ".join(queries).split():
         counts[word] = counts.get(word, 0) + 1

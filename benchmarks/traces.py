@@ -54,9 +54,9 @@ def trace(atoms: int = typer.Argument(default=100_000)) -> None:
 
 def _measure(name: str, trace_of: Callable[[str], TraceResult], starts: list[str]) -> None:
     walls, works, steps = list[float](), list[float](), list[int]()
-    for one in starts:
+    for start in starts:
         wall, work = time.perf_counter(), time.process_time()
-        steps.append(len(trace_of(one).steps))
+        steps.append(len(trace_of(start).steps))
         walls.append((time.perf_counter() - wall) * 1000)
         works.append((time.process_time() - work) * 1000)
     p95 = statistics.quantiles(walls, n=20)[-1]

@@ -49,7 +49,7 @@ class Agent(FastHttpUser):
         self.note_number = 0
 
     def wait_time(self) -> float:
-        """Give how long it is until this agent's next request; a late one is sent at once."""
+        """Return how long it is until this agent's next request; a late one is sent at once."""
         return max(0.0, self.due - time.time())
 
     @task
@@ -98,9 +98,9 @@ class Agent(FastHttpUser):
             "code": reply.get("code", ""),
             "is_retryable": "Retry-After" in (answer.headers or {}),
             "ms": round((time.time() - sent_at) * 1000),
-            "ids": [one["id"] for one in items if one.get("status") == "stored"],
+            "ids": [item["id"] for item in items if item.get("status") == "stored"],
             "is_behind": bool(reply.get("degraded"))
-            or any(one.get("embedding_pending") for one in items),
+            or any(item.get("embedding_pending") for item in items),
         }
         LEDGER.write(f"{json.dumps(line)}\n")
 

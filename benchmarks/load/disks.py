@@ -39,7 +39,7 @@ class Disk:
                 _write_until_full(ballast.fileno(), bytes(size))
 
     def free(self) -> None:
-        """Give it back."""
+        """Return it back."""
         self._ballast.unlink(missing_ok=True)
 
 

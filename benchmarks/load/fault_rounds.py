@@ -165,6 +165,6 @@ def _fill_log(log: Disk, url: str) -> None:
 
 
 def _let_enter(root: Path, *, like: Path) -> None:
-    """Give a disk to who runs Postgres."""
+    """Return a disk to who runs Postgres."""
     owner = like.stat()
     os.chown(root, owner.st_uid, owner.st_gid)

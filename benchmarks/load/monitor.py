@@ -34,7 +34,7 @@ class Use:
 
 
 def uses(parts: Mapping[str, int]) -> dict[str, Use]:
-    """Give what each part uses: a process and all that it started."""
+    """Return what each part uses: a process and all that it started."""
     return {name: _use(pid) for name, pid in parts.items()}
 
 

@@ -174,7 +174,7 @@ def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Pat
 
 
 def _by_spell(ledger: Path, *, since: float) -> list[float]:
-    """Give the 95th percentile of the answers of each ten seconds from a time on."""
+    """Return the 95th percentile of the answers of each ten seconds from a time on."""
     spells: defaultdict[int, list[float]] = defaultdict(list)
     for line in ledger.read_text("utf-8").splitlines():
         answer = json.loads(line)

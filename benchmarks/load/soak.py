@@ -178,7 +178,7 @@ class Monitor:
             for what, of in figures.items():
                 values = [of(one) for one in samples[warm:]]
                 yield judge(f"{name} {what}", Growth.of(self.at_s[warm:], values), what)
-        steady = [one for one in self.connections if one[0] >= self.at_s[warm]]
+        steady = [connection for connection in self.connections if connection[0] >= self.at_s[warm]]
         growth = Growth.of([at for at, _ in steady], [count for _, count in steady])
         yield judge("connections to Postgres", growth, "connections")
 

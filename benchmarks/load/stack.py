@@ -118,7 +118,7 @@ def wait_until_ready(url: str) -> None:
 
 
 def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
-    """Give a key for each agent, made once and kept in its folder."""
+    """Return a key for each agent, made once and kept in its folder."""
     file = folder / "keys.json"
     known: list[str] = json.loads(file.read_text("utf-8")) if file.exists() else []
     for number in range(len(known), agents):

@@ -52,7 +52,7 @@ class Supervised:
 
     @property
     def has_ended(self) -> bool:
-        """Say whether it has ended."""
+        """Return whether it has ended."""
         if isinstance(self.process, psutil.Popen):
             return self.process.poll() is not None
         return not self.process.is_running()

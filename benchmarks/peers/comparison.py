@@ -91,8 +91,8 @@ def compare(
     conversations = read_conversations(data, memories=memories)
     environments = folder or environments_folder()
     chosen = [one for one in PEERS if not only or any(part in one.name for part in only)]
-    texts = sum(len(one.texts) for one in conversations)
-    questions = sum(len(one.questions) for one in conversations)
+    texts = sum(len(conversation.texts) for conversation in conversations)
+    questions = sum(len(conversation.questions) for conversation in conversations)
     print(describe_machine())
     print(f"{texts:,} texts in {len(conversations)} stores, {questions:,} questions\n")
     print("".join(f"{name:>{width}}" for name, width in _COLUMNS))
@@ -101,7 +101,7 @@ def compare(
         "\nTimes are ms: by the clock, and of processor time, of all threads. Installed is with the"
         f" embedder.\nThe embedder is {OURS}'s own code and model for all, in their process."
     )
-    for ratio in ratios([one for one in results if one is not None]):
+    for ratio in ratios([result for result in results if result is not None]):
         print(ratio)
     print()
     for peer in chosen:
@@ -141,7 +141,7 @@ def table_line(measured: Measured) -> str:
 
 def ratios(results: Sequence[Measured]) -> list[Ratio]:
     """Compare each of ours with the reference, where both were measured."""
-    reference = next((one for one in results if one.peer.name == REFERENCE), None)
+    reference = next((result for result in results if result.peer.name == REFERENCE), None)
     if reference is None:
         return []
-    return [Ratio(ours=one, reference=reference) for one in results if one.peer.is_ours]
+    return [Ratio(ours=result, reference=reference) for result in results if result.peer.is_ours]

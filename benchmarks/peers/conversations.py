@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commonbrain_evals.retrieval.eval_store import turns_of
 from commonbrain_evals.retrieval.locomo import LOCOMO
-from commonbrain_evals.retrieval.notes import turns_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ def read_conversations(path: Path, *, memories: int | None = None) -> list[Conve
     chosen: list[Conversation] = []
     for corpus in LOCOMO.read([path]):
         questions = (
-            Question(text=one.text, evidence=frozenset(one.gold))
-            for one in corpus.questions
-            if one.gold
+            Question(text=question.text, evidence=frozenset(question.gold))
+            for question in corpus.questions
+            if question.gold
         )
         conversation = Conversation(
             texts=tuple((turn.source, turn.note) for turn in turns_of(corpus)),
@@ -53,4 +53,4 @@ def read_conversations(path: Path, *, memories: int | None = None) -> list[Conve
 
 
 def _turns(conversations: Sequence[Conversation]) -> int:
-    return sum(len(one.texts) for one in conversations)
+    return sum(len(conversation.texts) for conversation in conversations)

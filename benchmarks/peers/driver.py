@@ -50,7 +50,7 @@ class Measured:
     resident_mb: list[float] = field(default_factory=list[float])
 
     def recall_at(self, cut: int) -> float:
-        """Give the percentage of questions of which all evidence was found."""
+        """Return the percentage of questions of which all evidence was found."""
         return 100 * sum(self.complete[cut]) / len(self.complete[cut])
 
     @property
@@ -60,17 +60,17 @@ class Measured:
 
     @property
     def write_wall_ms(self) -> float:
-        """Give the mean, of which writes a second are the reciprocal."""
+        """Return the mean, of which writes a second are the reciprocal."""
         return sum(lap.wall_ms for lap in self.writes) / self.given
 
     @property
     def write_process_ms(self) -> float:
-        """Give the mean processor time."""
+        """Return the mean processor time."""
         return sum(lap.process_ms for lap in self.writes) / self.given
 
     @property
     def resident_p50_mb(self) -> float:
-        """Give the median over the stores, each after its last question."""
+        """Return the median over the stores, each after its last question."""
         return median(self.resident_mb)
 
 
@@ -197,7 +197,7 @@ def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def _environment(peer: Peer, folder: Path) -> dict[str, str]:
-    """Give a worker the working tree, a home of its own and nothing to download."""
+    """Return a worker the working tree, a home of its own and nothing to download."""
     remaining = {
         name: value for name, value in os.environ.items() if not name.startswith("COMMONBRAIN_")
     }

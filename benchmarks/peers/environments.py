@@ -41,12 +41,12 @@ class Environment:
 
 
 def environments_folder() -> Path:
-    """Give the folder of the user's cache."""
+    """Return the folder of the user's cache."""
     return platformdirs.user_cache_path("commonbrain") / "peers"
 
 
 def prepare(peer: Peer, folder: Path) -> Environment:
-    """Give the environment of a peer, installing what is not there.
+    """Return the environment of a peer, installing what is not there.
 
     Raises:
         UnavailableEnvironmentError: uv is missing or could not install it.

@@ -61,7 +61,11 @@ def test_imported_conversation_is_found_by_the_references_of_its_turns(tmp_path:
 
     measured = measure(peer(f"{OURS}, import"), HERE, conversations)
 
-    assert measured.stored == measured.given == sum(len(one.texts) for one in conversations)
+    assert (
+        measured.stored
+        == measured.given
+        == sum(len(conversation.texts) for conversation in conversations)
+    )
     assert measured.recall_at(10) > 0
 
 

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from commonbrain_evals.cascade_graphs import InvalidationModel
+from commonbrain_evals.cascade import InvalidationModel
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

@@ -238,7 +238,7 @@ def test_file_is_recalled_and_an_edit_supersedes_its_memory(
     [memory] = brain.recall("what does the customer prefer?").items
     run(tool, "str_replace", path=NOTES, old_str="tea", new_str="coffee")
     assert brain.get(memory.id).state == "superseded"
-    assert [one.body for one in brain.recall("what does the customer prefer?").items] == [
+    assert [item.body for item in brain.recall("what does the customer prefer?").items] == [
         "The customer prefers coffee"
     ]
     run(tool, "delete", path=NOTES)
@@ -355,7 +355,7 @@ def test_tool_runner_executes_the_tool_calls_of_claude(
         ).until_done()
     assert done.content[0].type == "text"
     assert requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
-    results = [one["messages"][-1]["content"][0] for one in requests[1:]]
+    results = [request["messages"][-1]["content"][0] for request in requests[1:]]
     assert results[0]["is_error"] is True
     assert "does not exist" in json.dumps(results[0]["content"])
     assert "created successfully" in json.dumps(results[1]["content"])

@@ -79,7 +79,11 @@ class ScriptedModel(BaseLLM):
     """Answers with what it was given in its prompt, and analyses as a model should."""
 
     def call(self, messages: str | list[dict[str, str]], *_: object, **__: object) -> str:
-        texts = [messages] if isinstance(messages, str) else [one["content"] for one in messages]
+        texts = (
+            [messages]
+            if isinstance(messages, str)
+            else [message["content"] for message in messages]
+        )
         prompt = "\n".join(texts)
         if "You extract discrete" in prompt:
             return json.dumps({"memories": re.findall(r"The staging database is .*", prompt)})
@@ -203,7 +207,7 @@ def test_updated_record_supersedes_the_old_one(storage: CommonbrainStorage, proj
     old = called(
         lambda client: client.list_(models.ListRequest(project=project, states=["superseded"]))
     )
-    assert "The cat is called Mia" in [one.headline for one in old.memories]
+    assert "The cat is called Mia" in [memory.headline for memory in old.memories]
 
 
 def test_update_of_an_unknown_record_stores_it(storage: CommonbrainStorage) -> None:

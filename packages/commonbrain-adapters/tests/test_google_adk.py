@@ -55,7 +55,7 @@ def session(*events: Event, id: str = "monday", **owner: str) -> Session:  # noq
 
 async def texts(service: CommonbrainMemoryService, query: str, **owner: str) -> list[str]:
     response = await service.search_memory(**{**ADA, **owner}, query=query)
-    return [part.text for one in response.memories for part in one.content.parts]
+    return [part.text for memory in response.memories for part in memory.content.parts]
 
 
 def bodies(brain: Brain) -> list[str | None]:
@@ -279,9 +279,11 @@ class Script(BaseLlm):
 
     def texts(self, number: int) -> str:
         """Return what was said in a request, and what tools returned."""
-        parts = [part for one in self.asked[number].contents for part in one.parts]
+        parts = [part for content in self.asked[number].contents for part in content.parts]
         instruction = str(self.asked[number].config.system_instruction)
-        return "\n".join([instruction, *(str(one.text or one.function_response) for one in parts)])
+        return "\n".join(
+            [instruction, *(str(part.text or part.function_response) for part in parts)]
+        )
 
 
 async def save(callback_context: Any) -> None:  # noqa: ANN401 its name differs between versions
@@ -297,7 +299,7 @@ async def say(agent: LlmAgent, text: str, *, service: Any, user: str = "ada") ->
     replies: list[str] = []
     content = Content(role="user", parts=[Part(text=text)])
     async for event in runner.run_async(user_id=user, session_id=opened.id, new_message=content):
-        replies += [one.text for one in event.content.parts if one.text]
+        replies += [part.text for part in event.content.parts if part.text]
     return replies[-1]
 
 
@@ -323,7 +325,8 @@ async def test_agent_recalls_memories_in_another_session(
     await say(preloading, "What is my cat called?", service=service, user="bo")
     assert "Mia" not in model.texts(4)
     senders = {
-        brain.get(one.id, bump=False).detail["sender"] for one in brain.list(limit=100).memories
+        brain.get(memory.id, bump=False).detail["sender"]
+        for memory in brain.list(limit=100).memories
     }
     assert senders == {"user", "guide"}
 

@@ -73,7 +73,7 @@ def test_order_is_preserved_across_pages_when_the_clock_goes_back(
         history.add_messages([HumanMessage(f"{number}-{one}") for one in range(101)])
         clock.move(timedelta(minutes=-1))
     expected = [f"{number}-{one}" for number in range(5) for one in range(101)]
-    assert [one.content for one in history.messages] == expected
+    assert [message.content for message in history.messages] == expected
 
 
 def test_clear_forgets_the_messages_of_one_session_only(
@@ -84,9 +84,9 @@ def test_clear_forgets_the_messages_of_one_session_only(
     other.add_messages([HumanMessage("Hello 1")])
     history.clear()
     assert history.messages == []
-    assert [one.content for one in other.messages] == ["Hello 1"]
+    assert [message.content for message in other.messages] == ["Hello 1"]
     history.add_user_message("Hello again")
-    assert [one.content for one in history.messages] == ["Hello again"]
+    assert [message.content for message in history.messages] == ["Hello again"]
 
 
 @pytest.mark.parametrize("session", ["a/b", "a b", " a", "ä#", "x" * 600, "", "MONDAY"])
@@ -96,8 +96,8 @@ def test_sessions_are_isolated_by_name(
     history.add_user_message("Hello")
     named = CommonbrainChatHistory(brain, session)
     named.add_user_message("Good day")
-    assert [one.content for one in named.messages] == ["Good day"]
-    assert [one.content for one in history.messages] == ["Hello"]
+    assert [message.content for message in named.messages] == ["Good day"]
+    assert [message.content for message in history.messages] == ["Hello"]
 
 
 def test_sessions_are_isolated_by_project(brain: Brain) -> None:
@@ -117,7 +117,7 @@ def test_messages_are_stored_as_one_thread_and_recalled(
     assert brain.recall("zanzibar").items == ()
     [thread] = brain.message.threads().threads
     messages = brain.message.history(thread=thread.id).messages
-    assert [(one.sender, one.body) for one in messages] == [
+    assert [(message.sender, message.body) for message in messages] == [
         ("user", "The release is on Friday"),
         ("assistant", "Noted."),
     ]
@@ -133,7 +133,7 @@ def test_call_with_a_secret_in_one_message_stores_none_of_its_messages(
     with pytest.raises(RejectedError, match="secret") as refusal:
         history.add_messages([HumanMessage("Log in"), hidden, HumanMessage("Thanks")])
     assert secret not in str(refusal.value)
-    assert [one.content for one in history.messages] == ["Hello"]
+    assert [message.content for message in history.messages] == ["Hello"]
     assert brain.recall("thanks").items == ()
 
 
@@ -150,8 +150,12 @@ def test_corrected_message_stays_at_its_position(
     first = brain.revise.supersede(item.id, "Release on Monday", reason="moved").id or ""
     brain.revise.supersede(first, "Release on Tuesday", reason="moved again")
     history.add_user_message("Thanks")
-    assert [one.content for one in history.messages] == ["Release on Tuesday", "Noted.", "Thanks"]
-    assert [one.id for one in history.messages[:2]] == ["1", "2"]
+    assert [message.content for message in history.messages] == [
+        "Release on Tuesday",
+        "Noted.",
+        "Thanks",
+    ]
+    assert [message.id for message in history.messages[:2]] == ["1", "2"]
 
 
 def test_less_trusted_agent_cannot_clear_a_session(
@@ -169,7 +173,7 @@ def test_session_persists_after_the_store_is_reopened(path: Path) -> None:
         CommonbrainChatHistory(brain, "monday").add_user_message("Hello")
     with a_brain(path) as brain:
         messages = CommonbrainChatHistory(brain, "monday").messages
-    assert [one.content for one in messages] == ["Hello"]
+    assert [message.content for message in messages] == ["Hello"]
 
 
 async def test_asynchronous_calls_add_read_and_clear_messages(
@@ -206,6 +210,6 @@ def test_agent_continues_its_conversation(brain: Brain) -> None:
     )
     for question in ("I am Ada", "Who am I?"):
         agent.invoke({"q": question}, {"configurable": {"session_id": "monday"}})
-    assert [one.content for one in requests[1]] == ["I am Ada", "Hello Ada", "Who am I?"]
+    assert [request.content for request in requests[1]] == ["I am Ada", "Hello Ada", "Who am I?"]
     stored = CommonbrainChatHistory(brain, "monday").messages
     assert [one.content for one in stored] == ["I am Ada", "Hello Ada", "Who am I?", "You are Ada"]

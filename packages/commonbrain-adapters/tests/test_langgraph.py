@@ -35,7 +35,7 @@ def store(brain: Brain) -> CommonbrainStore:
 
 
 def keys(items: list[Any]) -> list[str]:
-    return [one.key for one in items]
+    return [item.key for item in items]
 
 
 VALUES: dict[str, dict[str, Any]] = {
@@ -159,7 +159,7 @@ def test_pages_of_a_search_cover_all_items_once(store: CommonbrainStore) -> None
     store.batch([PutOp(USER, f"k{n:03}", {"text": f"note {n}"}) for n in range(250)])
     for query in (None, "note 7"):
         pages = [store.search(USER, query=query, limit=60, offset=at) for at in range(0, 300, 60)]
-        assert [len(one) for one in pages] == [60, 60, 60, 60, 10]
+        assert [len(page) for page in pages] == [60, 60, 60, 60, 10]
         assert len({one.key for page in pages for one in page}) == 250
 
 
@@ -182,7 +182,7 @@ def test_only_the_configured_fields_are_searched(brain: Brain) -> None:
     store = CommonbrainStore(brain, fields=["note"])
     store.put(USER, "a", {"note": "green tea", "secret_place": "zanzibar"})
     store.put(USER, "b", {"list": [{"t": "blue"}, {"t": "grey"}]}, index=["list[*].t"])
-    texts = sorted(brain.get(one.id).body or "" for one in brain.list().memories)
+    texts = sorted(brain.get(memory.id).body or "" for memory in brain.list().memories)
     assert texts == ["blue\ngrey", "green tea"]
     assert brain.recall("zanzibar").items == ()
 

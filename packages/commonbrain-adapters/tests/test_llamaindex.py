@@ -115,7 +115,7 @@ async def test_agent_recalls_messages_dropped_from_short_term_memory(brain: Brai
     await agent.achat("My cat is called Mia")
     for number in range(8):
         await agent.achat(f"Tell me about the number {number}, please, and at some length")
-    assert "My cat is called Mia" in {brain.get(one.id).body for one in brain.list().memories}
+    assert "My cat is called Mia" in {brain.get(memory.id).body for memory in brain.list().memories}
     # The model answers with its prompt.
     later: Any = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory())
     assert "> My cat is called Mia" in str(await later.achat("What is my cat called?"))

@@ -134,7 +134,7 @@ async def test_recall_finds_messages_but_no_tool_results(brain: Brain) -> None:
     output = {"type": "function_call_output", "call_id": "c", "output": "zanzibar"}
     session = CommonbrainSession("s", brain)
     await session.add_items([user("I live in Lisbon"), cast("TResponseInputItem", output)])
-    assert [one.body for one in brain.recall("Lisbon").items] == ["I live in Lisbon"]
+    assert [item.body for item in brain.recall("Lisbon").items] == ["I live in Lisbon"]
     assert brain.recall("zanzibar").items == ()
 
 
@@ -221,7 +221,7 @@ async def test_agent_continues_its_session_in_another_run(brain: Brain) -> None:
     done = await Runner.run(agent, "Which city was it?", session=again, run_config=silent)
 
     assert done.final_output == "Lisbon."
-    kinds = [one.get("type") or one["role"] for one in model.requests[-1]]
+    kinds = [request.get("type") or request["role"] for request in model.requests[-1]]
     assert kinds == ["user", "function_call", "function_call_output", "message", "user"]
     assert len(await again.get_items()) == 6
     assert brain.recall("weather in Lisbon").items[0].body == "How is the weather in Lisbon?"

@@ -73,11 +73,11 @@ async def test_toolset_offers_the_tools_of_the_mcp_server(brain: Brain) -> None:
     parameters = model.last_model_request_parameters
     assert parameters is not None
     tools = parameters.function_tools
-    assert [one.name for one in tools] == list(TOOLS)
-    for one in tools:
-        operation = load_operation(one.name)
-        assert one.description == operation.purpose
-        assert one.parameters_json_schema == compact_schema(operation.request)
+    assert [tool.name for tool in tools] == list(TOOLS)
+    for tool in tools:
+        operation = load_operation(tool.name)
+        assert tool.description == operation.purpose
+        assert tool.parameters_json_schema == compact_schema(operation.request)
 
 
 async def test_reply_stays_within_the_token_budget_of_the_call(brain: Brain) -> None:

@@ -24,8 +24,8 @@ def report() -> kinds.KindReport:
 def test_kind_texts_are_unique_with_enough_of_every_kind_in_both_halves() -> None:
     texts = kinds.read_texts()
     assert len(texts) >= 300
-    assert len({one.text for one in texts}) == len(texts)
-    counts = Counter((one.half, one.kind) for one in texts)
+    assert len({text.text for text in texts}) == len(texts)
+    counts = Counter((text.half, text.expected) for text in texts)
     assert min(counts[half, kind] for half in CalibrationSplit for kind in PREDICTED) >= 5
 
 
@@ -33,9 +33,11 @@ def test_four_of_five_kinds_are_right_on_texts_that_no_weight_was_fitted_to(
     report: kinds.KindReport,
 ) -> None:
     (check,) = [
-        one for one in report.figures if (one.half, one.kind) == (CalibrationSplit.CHECK, "all")
+        figure
+        for figure in report.figures
+        if (figure["half"], figure["kind"]) == (CalibrationSplit.CHECK, "all")
     ]
-    assert check.right >= RIGHT_MIN
+    assert check["right"] >= RIGHT_MIN
 
 
 def test_only_failures_of_the_half_calibrate_are_listed(
@@ -46,7 +48,7 @@ def test_only_failures_of_the_half_calibrate_are_listed(
     check = [one.text for one in kinds.read_texts() if one.half is CalibrationSplit.CHECK]
     assert "taken for" in printed
     assert not [text for text in check if text in printed]
-    assert {one.text for one in report.rows if one.half is CalibrationSplit.CHECK} == {None}
+    assert {row.text for row in report.rows if row.half is CalibrationSplit.CHECK} == {None}
 
 
 def test_table_in_the_package_is_the_one_that_is_fitted(tmp_path: Path) -> None:

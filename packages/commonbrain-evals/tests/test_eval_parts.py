@@ -1,7 +1,8 @@
 import pytest
-from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
-from commonbrain_evals.retrieval.intervals import Estimate
-from commonbrain_evals.retrieval.parts import (
+from commonbrain_evals.measures import Estimate
+from commonbrain_evals.retrieval.ablation import (
+    GROUPS,
+    PARTS,
     PRIMARY,
     SIGNIFICANT,
     Trial,
@@ -9,6 +10,7 @@ from commonbrain_evals.retrieval.parts import (
     holm,
     judge,
     p_value,
+    parts_of,
     worth,
 )
 from commonbrain_evals.retrieval.record import TESTED

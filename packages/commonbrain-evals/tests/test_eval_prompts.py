@@ -17,14 +17,14 @@ def test_no_memory_is_in_both_halves_and_each_half_has_enough_prompts() -> None:
     stored, prompts = read_prompts()
 
     assert len({one.text for one in stored}) == len(stored) >= 120
-    assert len({one.text for one in prompts}) == len(prompts)
+    assert len({prompt.text for prompt in prompts}) == len(prompts)
     halves: dict[int, set[CalibrationSplit]] = {}
-    for one in prompts:
-        if one.memory is not None:
-            halves.setdefault(one.memory, set()).add(one.half)
+    for prompt in prompts:
+        if prompt.memory is not None:
+            halves.setdefault(prompt.memory, set()).add(prompt.half)
     assert all(len(those) == 1 for those in halves.values())
     assert set(halves) == set(range(len(stored)))
-    counts = Counter((one.half, one.memory is None) for one in prompts)
+    counts = Counter((prompt.half, prompt.memory is None) for prompt in prompts)
     assert all(
         counts[half, is_unrelated] >= 150
         for half in CalibrationSplit
@@ -34,16 +34,18 @@ def test_no_memory_is_in_both_halves_and_each_half_has_enough_prompts() -> None:
 
 def test_most_related_and_unrelated_prompts_are_judged_right() -> None:
     stored, prompts = read_prompts()
-    some = [one for one in prompts if one.sort in {"words", "smalltalk", "machine"}][::3]
+    some = [prompt for prompt in prompts if prompt.sort in {"words", "smalltalk", "machine"}][::3]
 
     report = evaluate(stored, some, embedder=make_embedder(load_settings()))
 
     related = [row.is_right for row in report.rows if row.memory is not None]
     assert sum(related) >= 0.9 * len(related)
     replies = [row.reply for row in report.rows if row.reply is not None]
-    listed = [one for one in replies if one.is_listed]
+    listed = [reply for reply in replies if reply.is_listed]
     assert sum(one.is_answered for one in listed) >= 0.98 * len(listed)
-    assert sum(one.tokens for one in replies) < 0.6 * sum(one.tokens_of_all for one in replies)
+    assert sum(reply.tokens for reply in replies) < 0.6 * sum(
+        reply.tokens_of_all for reply in replies
+    )
     unrelated = [row.is_right for row in report.rows if row.memory is None]
     assert sum(unrelated) >= 0.95 * len(unrelated)
     assert {figure["half"] for figure in report.figures} == {"calibrate", "check"}
@@ -63,9 +65,9 @@ def test_prompts_are_shown_what_recall_puts_first_in_its_order(tmp_path: Path) -
             # What was shown before counts at once, whenever it would have been written.
             brain.services.journal.flush()
             every = brain.recall(prompt.text, max_items=12, bump=False)
-            recalled = [one.id for one in every.items]
+            recalled = [item.id for item in every.items]
             result = recall_for_prompt(view, prompt.text, max_tokens=600)
-            shown = [one.id for one in result.items] if result else []
+            shown = [item.id for item in result.items] if result else []
             if shown:
                 assert shown[0] == recalled[0], prompt.text
                 assert shown == [id_ for id_ in recalled if id_ in shown], prompt.text

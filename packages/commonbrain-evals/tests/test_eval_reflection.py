@@ -39,12 +39,12 @@ def test_every_answer_is_in_an_event_of_its_day() -> None:
     for day in days:
         assert 10 <= len(day.events) <= 40
         lines = [f"{event.author}: {event.text}".casefold() for event in day.events]
-        single = [one for one in day.questions if not one.sort.startswith("day: ")]
+        single = [question for question in day.questions if not question.sort.startswith("day: ")]
         assert len(single) >= 5
         assert {"when", "who", "decided", "done", "open"} <= {one.sort for one in single}
         for question in day.questions:
             for phrases in question.answers:
-                assert any(all(one.casefold() in line for one in phrases) for line in lines)
+                assert any(all(phrase.casefold() in line for phrase in phrases) for line in lines)
     halves = Counter(day.half for day in days)
     assert min(halves.values()) * 3 >= len(days)
 
@@ -69,7 +69,7 @@ def test_episodes_improve_recall_of_whole_days_without_lowering_recall_of_single
 
 @pytest.mark.requirement("JB-01")
 def test_most_proposed_facts_remain_valid_beyond_their_day(report: ReflectionReport) -> None:
-    [check] = [one for one in report.facts if one.half is CalibrationSplit.CHECK]
+    [check] = [fact for fact in report.facts if fact.half is CalibrationSplit.CHECK]
     assert check.right >= 0.9 * check.proposed
     assert check.right >= 0.6 * check.marked
 

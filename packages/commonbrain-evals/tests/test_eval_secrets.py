@@ -1,20 +1,19 @@
 import pytest
-from commonbrain_evals import secrets
-from commonbrain_evals.labelled import LabelledReport
-from commonbrain_evals.rows import read_rows
+from commonbrain_evals.labelled import LabelledReport, read_rows
+from commonbrain_evals.text_rules import SECRETS_FILE, TEXT_RULES, SecretText
 from commonbrain_models.calibration import CalibrationSplit
 
 
 @pytest.fixture(scope="module")
 def report() -> LabelledReport:
-    return secrets.evaluate()
+    return TEXT_RULES["secrets"].evaluate()
 
 
 def test_texts_with_and_without_a_credential_are_unique_and_of_five_languages() -> None:
-    rows = read_rows("secrets.jsonl")
-    assert len({row["text"] for row in rows}) == len(rows) == 550
-    assert {row["language"] for row in rows} == {"en", "de", "es", "fr", "zh"}
-    assert all(row["secret"] in row["text"] for row in rows if "secret" in row)
+    rows = read_rows(SecretText, SECRETS_FILE)
+    assert len({row.text for row in rows}) == len(rows) == 550
+    assert {row.language for row in rows} == {"en", "de", "es", "fr", "zh"}
+    assert all(row.secret in row.text for row in rows if row.secret is not None)
 
 
 @pytest.mark.requirement("ST-11")
@@ -30,7 +29,7 @@ def test_credentials_in_sentences_are_refused_and_harmless_texts_are_not(
 
 
 def test_failures_of_the_half_check_are_not_listed(report: LabelledReport) -> None:
-    assert {one.half for one in report.failures} <= {CalibrationSplit.CALIBRATE}
+    assert {failure.half for failure in report.failures} <= {CalibrationSplit.CALIBRATE}
 
 
 def test_redaction_leaves_no_part_of_a_credential_that_was_found(report: LabelledReport) -> None:

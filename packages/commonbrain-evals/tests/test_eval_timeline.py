@@ -30,8 +30,8 @@ def test_every_label_refers_to_a_note() -> None:
     assert {question.gold for question in questions} - {None} <= set(times)
     assert {key for question in questions for key in question.shown} <= set(times)
     for question in questions:
-        if question.period is not None:
-            since, until = question.period
+        since, until = question.since, question.until
+        if since is not None and until is not None:
             assert any(since <= at < until for at in every), question.text
     halves = Counter(question.half for question in questions)
     assert min(halves.values()) * 3 >= len(questions)

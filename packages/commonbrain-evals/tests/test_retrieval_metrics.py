@@ -3,7 +3,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean, estimate_means
+from commonbrain_evals.measures import Estimate, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.metrics import METRICS, measure
 
 SECOND = 1 / math.log2(3)

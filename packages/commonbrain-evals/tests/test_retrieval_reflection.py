@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import cli
-from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate
+from commonbrain_evals.retrieval.episodes import evaluate
+from commonbrain_evals.retrieval.runs import EvalRequest
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
@@ -44,6 +45,6 @@ def test_episodes_are_compared_with_baselines_of_the_same_number_of_tokens(tmp_p
 
 def test_unknown_data_set_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        evaluate(ReflectionRequest(dataset="lokomo", path=tmp_path), settings=Settings())
+        evaluate(EvalRequest(dataset="lokomo", path=tmp_path), settings=Settings())
 
     assert "locomo" in str(caught.value.hint)

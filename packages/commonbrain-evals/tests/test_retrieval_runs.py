@@ -7,22 +7,19 @@ from pathlib import Path
 import pytest
 from commonbrain_evals import cli
 from commonbrain_evals.evaluations import EVALUATIONS
-from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, Ablation
+from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, Ablation, differences_of, judge
 from commonbrain_evals.retrieval.baselines import BASELINES, RECALL
 from commonbrain_evals.retrieval.comparison import compare
 from commonbrain_evals.retrieval.corpora import Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import DATASETS, choose
 from commonbrain_evals.retrieval.eval_store import open_eval_store
-from commonbrain_evals.retrieval.html_report import page
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS
 from commonbrain_evals.retrieval.misses import misses_of
-from commonbrain_evals.retrieval.parts import differences_of, judge
 from commonbrain_evals.retrieval.question_runner import AS_SERVED, BUDGETS
-from commonbrain_evals.retrieval.recipes import STUDY
 from commonbrain_evals.retrieval.record import ALL, Run, read, write
 from commonbrain_evals.retrieval.runs import EvalRequest, run
-from commonbrain_evals.retrieval.sample import choose
-from commonbrain_evals.retrieval.tables import show_comparison, show_parts, show_run
+from commonbrain_evals.retrieval.study import STUDY
+from commonbrain_evals.retrieval.tables import page, show_comparison, show_parts, show_run
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
@@ -111,7 +108,7 @@ def test_parts_skipped_by_the_ablation_would_not_change_the_results() -> None:
             left_out = RetrievalOverrides(without=frozenset(without))
             recall = Recall(apart.brain.services, store.brain.caller, left_out)
             recalled = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
-            return [(one.id, one.score) for one in recalled.items]
+            return [(item.id, item.score) for item in recalled.items]
 
         for question in corpus.questions[::12]:
             whole, idle = results(question.text), apart.idle()
@@ -266,7 +263,7 @@ def test_parts_are_compared_on_several_data_sets(
     show_parts(trials)
     printed = capsys.readouterr().out
 
-    measures = {one.measure for one in trials}
+    measures = {trial.measure for trial in trials}
     assert measures == {"locomo R@10 all", "locomo R@10 all multi-hop", "beir nDCG@10"}
     assert all(part in printed for part in PARTS)
     assert "nothing seen" in printed

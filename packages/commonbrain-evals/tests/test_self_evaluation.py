@@ -98,11 +98,15 @@ def test_evaluation_asks_nothing_about_private_memories_of_others(brain: Brain) 
 
     exam = evaluation_of(brain).prepare(brain.services.clock.now(), questions=100, seed=0)
     assert len(secret) == 40
-    assert not secret.intersection(*[frozenset[int]().union(*(one.gold for one in exam.questions))])
-    assert not any(f"shelf{n}" in one.text for one in exam.questions for n in range(100, 140))
+    assert not secret.intersection(
+        *[frozenset[int]().union(*(question.gold for question in exam.questions))]
+    )
+    assert not any(
+        f"shelf{n}" in question.text for question in exam.questions for n in range(100, 140)
+    )
     exam_of_bo = evaluation_of(bo).prepare(brain.services.clock.now(), questions=100, seed=0)
     assert secret.intersection(
-        *[frozenset[int]().union(*(one.gold for one in exam_of_bo.questions))]
+        *[frozenset[int]().union(*(question.gold for question in exam_of_bo.questions))]
     )
 
 
@@ -116,7 +120,7 @@ def test_evaluation_repeats_the_latest_queries_whose_results_were_used(
         mark(brain, matches.trace_id, matches.items[0].id)
 
     exam = evaluation_of(brain).prepare(brain.services.clock.now(), questions=EVALUATED_MIN, seed=0)
-    again = [one.text for one in exam.questions if one.sort is QuestionKind.ASKED]
+    again = [question.text for question in exam.questions if question.sort is QuestionKind.ASKED]
     assert sorted(again) == [f"where is vessel{number}" for number in (7, 8, 9)]
     assert evaluation_of(brain)(questions=EVALUATED_MIN).figures["asked_hit_1"].mean == 1.0
 
@@ -182,7 +186,7 @@ def test_store_with_enough_memories_is_evaluated_every_week(brain: Brain, clock:
 
 def ids_of(brain: Brain) -> set[int]:
     matches = brain.recall(max_items=100, max_tokens=32_000, bump=False)
-    return {ids.parse(ids.MEMORY, one.id) for one in matches.items}
+    return {ids.parse(ids.MEMORY, item.id) for item in matches.items}
 
 
 def contents(brain: Brain) -> list[tuple[int, object, int]]:

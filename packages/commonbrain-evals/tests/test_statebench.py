@@ -45,7 +45,7 @@ def test_every_question_has_a_row_and_tracks_without_an_answer_are_named(
     assert "causality" in report.left_out
     assert set(report.rows[0].systems) == {"recall", "full text", "vectors"}
     assert len(report.sha256) == 64
-    assert {one.metric for one in report.figures if one.track == "supersession"} == {
+    assert {figure.metric for figure in report.figures if figure.track == "supersession"} == {
         *("mentioned", "current_first", "stale_above", "stale_or_both_above")
     }
 
@@ -79,7 +79,7 @@ def test_ablation_leaves_each_part_out_once(
     assert {f"without {part}" for part in ("claims", "changes", "passages", "time")} <= set(
         results.rows[0].systems
     )
-    differences = statebench.differences(results)
+    differences = statebench.differences_of_report(results)
     assert {part for part, _ in differences} == {*PARTS, *GROUPS}
     statebench.show_states(results)
     assert "What is left out" in capsys.readouterr().out
@@ -94,10 +94,12 @@ def test_unknown_parts_and_samples_of_questions_are_refused(request_: EvalReques
 
 def test_timelines_are_read_in_chronological_order_with_their_writers(source: Path) -> None:
     first, second, _ = read_timelines(source)
-    notes = [one for one in first.events if isinstance(one, StateNote)]
-    assert [one.writer for one in notes] == ["Ada", "assistant", "Ada"]
-    assert [one.at for one in first.events] == sorted(one.at for one in first.events)
-    restricted = [one for one in second.events if isinstance(one, StateNote) and one.restricted_to]
+    notes = [event for event in first.events if isinstance(event, StateNote)]
+    assert [note.writer for note in notes] == ["Ada", "assistant", "Ada"]
+    assert [event.at for event in first.events] == sorted(event.at for event in first.events)
+    restricted = [
+        event for event in second.events if isinstance(event, StateNote) and event.restricted_to
+    ]
     assert [(one.writer, one.text) for one in restricted] == [
         ("HR", "The bonus of the harbour team is 12%")
     ]

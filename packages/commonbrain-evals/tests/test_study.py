@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.recipes import CHATS, DOCUMENTS, STUDY, TALKS, Recipe
-from commonbrain_evals.retrieval.shapes import LexicalIndex, Shapes, shapes
-from commonbrain_evals.retrieval.study import rank
+from commonbrain_evals.retrieval.study import (
+    CHATS,
+    DOCUMENTS,
+    STUDY,
+    TALKS,
+    LexicalIndex,
+    Recipe,
+    Shapes,
+    rank,
+    shapes,
+)
 
 from commonbrain.config import Settings
 from tests import eval_samples as samples

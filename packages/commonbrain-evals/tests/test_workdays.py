@@ -68,8 +68,10 @@ def test_questions_have_an_answer_and_both_halves(corpus: Corpus) -> None:
     questions = corpus.questions
 
     assert len(questions) >= 80
-    assert all(one.gold and not set(one.gold) & set(one.not_first) for one in questions)
-    assert {split_of(one.id) for one in questions} == set(CalibrationSplit)
+    assert all(
+        question.gold and not set(question.gold) & set(question.not_first) for question in questions
+    )
+    assert {split_of(question.id) for question in questions} == set(CalibrationSplit)
 
 
 def test_notes_have_project_agent_session_trust_and_links(store: EvalStore) -> None:

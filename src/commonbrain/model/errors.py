@@ -153,8 +153,3 @@ def check_names(given: Collection[str], known: Collection[str], *, message: str)
         raise InvalidInputError(
             message.format(", ".join(unknown)), hint=f"Choose from {', '.join(known)}."
         )
-
-
-def _spoken(choices: type[StrEnum]) -> str:
-    """Convert a class name to words: TaskStatus becomes "task status"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", choices.__name__).lower()

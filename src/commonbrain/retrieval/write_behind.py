@@ -325,7 +325,7 @@ class WriteBehindQueue:
                 tenant,
                 # Secrets are removed here, because the reader cannot wait for that.
                 traces=[
-                    replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
+                    replace(trace, query=redacted(trace.query, self._scanner.find(trace.query)))
                     for trace in batch.traces
                 ],
                 accesses=batch.accesses,
@@ -353,10 +353,6 @@ class WriteBehindQueue:
             self._on_written(tenant, traces)
         except Exception:  # noqa: BLE001 and whatever one listener meets
             _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
-
-    def _screened(self, trace: RecallTrace) -> RecallTrace:
-        """Remove secrets from the query; here, because the reader cannot wait for that."""
-        return replace(trace, query=redacted(trace.query, self._scanner.find(trace.query)))
 
 
 def _queue(waiting: deque[QueueEntry], entry: QueueEntry) -> int:

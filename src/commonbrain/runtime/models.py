@@ -8,7 +8,8 @@ imported when they are chosen: importing all would slow every command down.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -25,7 +26,7 @@ from commonbrain.embeddings.interface import (
 )
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.extras import load_row
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.values import dataclass, replace
 from commonbrain.services import Reranker
@@ -387,3 +388,35 @@ def chat_options(settings: Settings, purpose: str) -> Options:
     names = ("model", "url", "timeout_s", "retries", "tokens_max")
     values: dict[str, Any] = {name: getattr(settings, f"{purpose}_{name}") for name in names}
     return Options(**values, key=getattr(settings, f"{purpose}_api_key"))
+
+
+def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
+    """Return the embedding space with the thresholds that are set."""
+    names = ("similar_threshold", "relevance_threshold", "answer_threshold")
+    overrides = {name: getattr(settings, name) for name in names}
+    given = {name: at for name, at in overrides.items() if at is not None}
+    origin = "settings" if given else space.threshold_origin
+    merged = replace(space, threshold_origin=origin, **given)
+    if merged.relevance_threshold >= merged.similar_threshold:
+        raise InvalidInputError(
+            f"The thresholds are relevant {merged.relevance_threshold}, similar "
+            f"{merged.similar_threshold}; the second must be above the first.",
+            hint="Correct COMMONBRAIN_RELEVANCE_THRESHOLD and COMMONBRAIN_SIMILAR_THRESHOLD.",
+        )
+    return merged
+
+
+@contextmanager
+def suggesting_settings(settings: Settings) -> Generator[None]:
+    """Add to a space mismatch error the settings that would open the store."""
+    try:
+        yield
+    except SpaceMismatch as error:
+        known = settings_of(error.known, records=_records(settings))
+        raise StoreCorruptError(
+            error.message,
+            code=error.code,
+            hint=f"Open it with {known}; `brain embeddings build` moves it to another embedder."
+            if known
+            else error.hint,
+        ) from error

@@ -100,37 +100,35 @@ class AsyncCommonbrainMemoryTool(BetaAsyncAbstractMemoryTool):
     def __init__(self, brain: Brain) -> None:
         """Create the tool; nothing is stored yet."""
         super().__init__()
-        self._files = MemoryFiles(KeyedValues(brain, FRAMEWORK))
+        self._tool = CommonbrainMemoryTool(brain)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Return a listing of a folder, or the numbered lines of a file."""
-        return await asyncio.to_thread(self._files.view, command.path, command.view_range)
+        return await asyncio.to_thread(self._tool.view, command)
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Create a file, which must not exist."""
-        return await asyncio.to_thread(self._files.create, command.path, command.file_text)
+        return await asyncio.to_thread(self._tool.create, command)
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that occurs once in a file."""
-        replace = self._files.str_replace
-        return await asyncio.to_thread(replace, command.path, command.old_str, new=command.new_str)
+        return await asyncio.to_thread(self._tool.str_replace, command)
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines after a line of a file; after line 0 means at its top."""
-        line, text = command.insert_line, command.insert_text
-        return await asyncio.to_thread(self._files.insert, command.path, line, text=text)
+        return await asyncio.to_thread(self._tool.insert, command)
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Delete a file, or a folder with all that is in it."""
-        return await asyncio.to_thread(self._files.delete, command.path)
+        return await asyncio.to_thread(self._tool.delete, command)
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Rename or move a file or folder to a path that does not exist."""
-        return await asyncio.to_thread(self._files.rename, command.old_path, command.new_path)
+        return await asyncio.to_thread(self._tool.rename, command)
 
     async def clear_all_memory(self) -> str:
         """Delete all files."""
-        return await asyncio.to_thread(self._files.clear)
+        return await asyncio.to_thread(self._tool.clear_all_memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +310,9 @@ def _listing(root: str, files: Sequence[StoredValue], *, depth: int) -> Iterator
     sizes: dict[Path, int] = {}
     folders: set[Path] = set()
     total = 0
-    for one in files:
-        inside = _name(one)[depth:]
-        size = len(one.value[_TEXT].encode("utf-8", "replace"))
+    for file in files:
+        inside = _name(file)[depth:]
+        size = len(file.value[_TEXT].encode("utf-8", "replace"))
         total += size
         for level in range(1, min(len(inside), _LEVELS) + 1):
             shown = inside[:level]

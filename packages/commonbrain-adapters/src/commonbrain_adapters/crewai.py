@@ -11,16 +11,30 @@ creation, so that a lookup reads an index. An update supersedes the memory; a de
 # pyright: reportMissingImports=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
+# The blocking and the awaitable form of a method start it from outside of the class.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from hashlib import sha256
 from operator import attrgetter
 from threading import Thread
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from urllib.parse import quote, unquote
 
 from commonbrain_client.client import CommonbrainClient
@@ -35,6 +49,7 @@ except ImportError as error:
         "commonbrain_adapters.crewai needs CrewAI: run `pip install 'crewai>=1.15,<2'`."
     ) from error
 
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _NAME: Final = "crewai"
@@ -111,6 +126,35 @@ class _Selection:
         )
 
 
+def _blocking(
+    method: Callable[Concatenate[CommonbrainStorage, Arguments], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[CommonbrainStorage, Arguments], Result]:
+    """Return a method that waits for the result of an asynchronous one."""
+
+    @wraps(method)
+    def call(
+        storage: CommonbrainStorage, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        return storage._start(method(storage, *args, **kwargs)).result()  # noqa: SLF001 a method
+
+    return call
+
+
+def _awaitable(
+    method: Callable[Concatenate[CommonbrainStorage, Arguments], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[CommonbrainStorage, Arguments], Coroutine[Any, Any, Result]]:
+    """Return a method that runs an asynchronous one in the event loop of its storage."""
+
+    @wraps(method)
+    async def call(
+        storage: CommonbrainStorage, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        started = storage._start(method(storage, *args, **kwargs))  # noqa: SLF001 a method
+        return await asyncio.wrap_future(started)
+
+    return call
+
+
 class CommonbrainStorage:
     """Keeps the records of a CrewAI `Memory` as memories of a shared server.
 
@@ -162,25 +206,34 @@ class CommonbrainStorage:
         """Close the connections and end the thread."""
         if self._loop.is_closed():
             return
-        self._run(self._client.aclose())
+        self._start(self._client.aclose()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def save(self, records: list[MemoryRecord]) -> None:
+    async def _save(self, records: list[MemoryRecord]) -> None:
         """Store records.
 
         Raises:
             RecordRefusedError: a record holds a secret or is too large; the others are stored.
 
         """
-        self._run(self._save(records))
+        refused: list[RecordRefusedError] = []
+        for some in _parts(records, _ITEMS_PER_CALL):
+            reply = await self._client.remember(
+                models.RememberRequest(text=UNSET, items=[self._item(record) for record in some])
+            )
+            refused += [
+                RecordRefusedError(record, outcome)
+                for record, outcome in zip(some, reply.items, strict=True)
+                if outcome.status is not models.ItemStatus.STORED
+            ]
+        if refused:
+            raise refused[0]
 
-    async def asave(self, records: list[MemoryRecord]) -> None:
-        """Store records, as `save` does."""
-        await self._outcome(self._save(records))
+    save, asave = _blocking(_save), _awaitable(_save)
 
-    def search(
+    async def _search(
         self,
         query_embedding: list[float],
         scope_prefix: str | None = None,
@@ -195,25 +248,33 @@ class CommonbrainStorage:
             ValueError: the vector is not one of `embed`.
 
         """
-        chosen = _Selection(scope=scope_prefix, categories=categories, metadata=metadata_filter)
         query = _text(query_embedding)
-        return self._run(self._search(query, chosen, limit=limit, min_score=min_score))
+        if limit <= 0:
+            return []
+        selection = _Selection(scope=scope_prefix, categories=categories, metadata=metadata_filter)
+        is_filtered = categories or metadata_filter
+        reply = await self._client.recall(
+            models.RecallRequest(
+                query=query[:_QUERY_CHARS],
+                tags=selection.tags(),
+                project=self._project,
+                max_items=_ITEMS_PER_RECALL if is_filtered else min(limit, _ITEMS_PER_RECALL),
+                max_tokens=_TOKENS_PER_RECALL,
+                trust_min=0.0,
+            )
+        )
+        scores = {item.id: item.score for item in reply.items if item.score >= min_score}
+        results: list[tuple[MemoryRecord, float]] = []
+        async for id_, record in self._records(list(scores)):
+            if selection.has_record(record):
+                results.append((record, scores.get(id_, 0.0)))
+                if len(results) >= limit:
+                    break
+        return results
 
-    async def asearch(
-        self,
-        query_embedding: list[float],
-        scope_prefix: str | None = None,
-        categories: list[str] | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-        limit: int = 10,
-        min_score: float = 0.0,
-    ) -> list[tuple[MemoryRecord, float]]:
-        """Recall records, as `search` does."""
-        chosen = _Selection(scope=scope_prefix, categories=categories, metadata=metadata_filter)
-        query = _text(query_embedding)
-        return await self._outcome(self._search(query, chosen, limit=limit, min_score=min_score))
+    search, asearch = _blocking(_search), _awaitable(_search)
 
-    def delete(
+    async def _delete(
         self,
         scope_prefix: str | None = None,
         categories: list[str] | None = None,
@@ -222,130 +283,33 @@ class CommonbrainStorage:
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
         """Forget the records that meet all conditions; return their number."""
-        chosen = _Selection(
+        selection = _Selection(
             scope=scope_prefix,
             categories=categories,
             ids=record_ids,
             older_than=older_than,
             metadata=metadata_filter,
         )
-        return self._run(self._delete(chosen))
+        chosen = [entry.memory_id for entry in await self._entries(selection)]
+        if selection.metadata:
+            records = self._records(chosen)
+            chosen = [id_ async for id_, record in records if selection.has_record(record)]
+        return sum([await self._forget(some) for some in _parts(chosen, _ITEMS_PER_CALL)])
 
-    async def adelete(
-        self,
-        scope_prefix: str | None = None,
-        categories: list[str] | None = None,
-        record_ids: list[str] | None = None,
-        older_than: datetime | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-    ) -> int:
-        """Forget records, as `delete` does."""
-        chosen = _Selection(
-            scope=scope_prefix,
-            categories=categories,
-            ids=record_ids,
-            older_than=older_than,
-            metadata=metadata_filter,
-        )
-        return await self._outcome(self._delete(chosen))
+    delete, adelete = _blocking(_delete), _awaitable(_delete)
 
     def reset(self, scope_prefix: str | None = None) -> None:
         """Forget the records of a scope and those below it, by default all of the project."""
-        self._run(self._delete(_Selection(scope=scope_prefix)))
+        self.delete(scope_prefix)
 
-    def update(self, record: MemoryRecord) -> None:
+    @_blocking
+    async def update(self, record: MemoryRecord) -> None:
         """Replace the record with its id; the old one stays as history.
 
         Raises:
             RecordRefusedError: the record holds a secret or is too large; the old one stays.
 
         """
-        self._run(self._update(record))
-
-    def get_record(self, record_id: str) -> MemoryRecord | None:
-        """Return the record with an id; None if there is none."""
-        records = self._run(self._records(_Selection(ids=[record_id]), limit=1))
-        return records[0] if records else None
-
-    def list_records(
-        self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
-    ) -> list[MemoryRecord]:
-        """Return records of a scope and those below it, last created first."""
-        return self._run(
-            self._records(_Selection(scope=scope_prefix), limit=limit, offset=max(offset, 0))
-        )
-
-    def get_scope_info(self, scope: str) -> ScopeInfo:
-        """Return the number, the categories and the times of the records of a scope."""
-        entries = self._entries_of(scope)
-        times = [one.created_at for one in entries]
-        return ScopeInfo(
-            path=_path(scope),
-            record_count=len(entries),
-            categories=sorted({name for one in entries for name in one.categories}),
-            oldest_record=min(times, default=None),
-            newest_record=max(times, default=None),
-            child_scopes=_children(entries, scope),
-        )
-
-    def list_scopes(self, parent: str = "/") -> list[str]:
-        """Return the scopes immediately below one that have records."""
-        return _children(self._entries_of(parent), parent)
-
-    def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
-        """Return the categories in a scope, with the number of their records."""
-        return dict(
-            Counter(name for one in self._entries_of(scope_prefix) for name in one.categories)
-        )
-
-    def count(self, scope_prefix: str | None = None) -> int:
-        """Return the number of records of a scope and those below it."""
-        return len(self._entries_of(scope_prefix))
-
-    def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
-        if self._loop.is_closed():
-            call.close()
-            # CrewAI drops what it saves without a word if this is a RuntimeError.
-            raise ClientError("The storage is closed.")
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
-
-    async def _outcome(self, call: Coroutine[Any, Any, Result]) -> Result:
-        if self._loop.is_closed():
-            call.close()
-            raise ClientError("The storage is closed.")
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
-
-    def _entries_of(self, scope: str | None) -> list[_Entry]:
-        return self._run(self._entries(_Selection(scope=scope)))
-
-    async def _save(self, records: Sequence[MemoryRecord]) -> None:
-        refused: list[RecordRefusedError] = []
-        for some in _parts(records, _ITEMS_PER_CALL):
-            reply = await self._client.remember(
-                models.RememberRequest(text=UNSET, items=[self._item(one) for one in some])
-            )
-            refused += [
-                RecordRefusedError(record, outcome)
-                for record, outcome in zip(some, reply.items, strict=True)
-                if outcome.status is not models.ItemStatus.STORED
-            ]
-        if refused:
-            raise refused[0]
-
-    def _item(self, record: MemoryRecord) -> models.RememberItem:
-        return models.RememberItem(
-            text=_shortened(record),
-            # Messages accept any text, do not decay and are compared with nothing.
-            kind="message",
-            project=self._project,
-            scope="private" if record.private else UNSET,
-            tags=_tags(record),
-            source_ref=f"{_NAME}:{record.id}",
-            occurred_at=_aware(record.created_at),
-            attachment=models.RememberItemAttachment.from_dict(_attachment(record, revision=0)),
-        )
-
-    async def _update(self, record: MemoryRecord) -> None:
         for _ in range(_ATTEMPTS):
             entries = await self._entries(_Selection(ids=[record.id]))
             if not entries:
@@ -372,56 +336,73 @@ class CommonbrainStorage:
                 return
         raise ClientError(f"Others update record {record.id} at the same time.")
 
-    async def _search(
-        self, query: str, selection: _Selection, *, limit: int, min_score: float
-    ) -> list[tuple[MemoryRecord, float]]:
-        if limit <= 0:
-            return []
-        is_filtered = selection.categories or selection.metadata
-        reply = await self._client.recall(
-            models.RecallRequest(
-                query=query[:_QUERY_CHARS],
-                tags=selection.tags(),
-                project=self._project,
-                max_items=_ITEMS_PER_RECALL if is_filtered else min(limit, _ITEMS_PER_RECALL),
-                max_tokens=_TOKENS_PER_RECALL,
-                trust_min=0.0,
-            )
-        )
-        scores = {one.id: one.score for one in reply.items if one.score >= min_score}
-        results: list[tuple[MemoryRecord, float]] = []
-        for some in _parts(list(scores), _IDS_PER_GET):
-            results += [
-                (record, scores.get(view.id, 0.0))
-                for view in await self._views(some)
-                for record in self._stored(view)
-                if selection.has_record(record)
-            ]
-            if len(results) >= limit:
-                break
-        return results[:limit]
+    @_blocking
+    async def get_record(self, record_id: str) -> MemoryRecord | None:
+        """Return the record with an id; None if there is none."""
+        entries = await self._entries(_Selection(ids=[record_id]))
+        async for _, record in self._records([entry.memory_id for entry in entries[:1]]):
+            return record
+        return None
 
-    async def _records(
-        self, selection: _Selection, *, limit: int, offset: int = 0
+    @_blocking
+    async def list_records(
+        self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
     ) -> list[MemoryRecord]:
-        entries = (await self._entries(selection))[offset : offset + max(limit, 0)]
-        return [
-            record
-            for some in _parts([one.memory_id for one in entries], _IDS_PER_GET)
-            for view in await self._views(some)
-            for record in self._stored(view)
-        ]
+        """Return records of a scope and those below it, last created first."""
+        entries = await self._entries(_Selection(scope=scope_prefix))
+        start = max(offset, 0)
+        chosen = [entry.memory_id for entry in entries[start : start + max(limit, 0)]]
+        return [record async for _, record in self._records(chosen)]
 
-    async def _delete(self, selection: _Selection) -> int:
-        chosen = [one.memory_id for one in await self._entries(selection)]
-        if selection.metadata:
-            chosen = [
-                view.id
-                for some in _parts(chosen, _IDS_PER_GET)
-                for view in await self._views(some)
-                if any(map(selection.has_record, self._stored(view)))
-            ]
-        return sum([await self._forget(some) for some in _parts(chosen, _ITEMS_PER_CALL)])
+    @_blocking
+    async def get_scope_info(self, scope: str) -> ScopeInfo:
+        """Return the number, the categories and the times of the records of a scope."""
+        entries = await self._entries(_Selection(scope=scope))
+        times = [entry.created_at for entry in entries]
+        return ScopeInfo(
+            path=_path(scope),
+            record_count=len(entries),
+            categories=sorted({name for entry in entries for name in entry.categories}),
+            oldest_record=min(times, default=None),
+            newest_record=max(times, default=None),
+            child_scopes=_children(entries, scope),
+        )
+
+    @_blocking
+    async def list_scopes(self, parent: str = "/") -> list[str]:
+        """Return the scopes immediately below one that have records."""
+        return _children(await self._entries(_Selection(scope=parent)), parent)
+
+    @_blocking
+    async def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
+        """Return the categories in a scope, with the number of their records."""
+        entries = await self._entries(_Selection(scope=scope_prefix))
+        return dict(Counter(name for entry in entries for name in entry.categories))
+
+    @_blocking
+    async def count(self, scope_prefix: str | None = None) -> int:
+        """Return the number of records of a scope and those below it."""
+        return len(await self._entries(_Selection(scope=scope_prefix)))
+
+    def _start(self, call: Coroutine[Any, Any, Result]) -> Future[Result]:
+        if self._loop.is_closed():
+            call.close()
+            # CrewAI drops what it saves without a word if this is a RuntimeError.
+            raise ClientError("The storage is closed.")
+        return asyncio.run_coroutine_threadsafe(call, self._loop)
+
+    def _item(self, record: MemoryRecord) -> models.RememberItem:
+        return models.RememberItem(
+            text=_shortened(record),
+            # Messages accept any text, do not decay and are compared with nothing.
+            kind="message",
+            project=self._project,
+            scope="private" if record.private else UNSET,
+            tags=_tags(record),
+            source_ref=f"{_NAME}:{record.id}",
+            occurred_at=_aware(record.created_at),
+            attachment=models.RememberItemAttachment.from_dict(_attachment(record, revision=0)),
+        )
 
     async def _forget(self, ids: Sequence[str]) -> int:
         request = models.ForgetForgetRequest(ids=list(ids), reason="deleted by CrewAI")
@@ -437,7 +418,7 @@ class CommonbrainStorage:
     async def _entries(self, selection: _Selection) -> list[_Entry]:
         """Return the selected records, last created first, apart from the condition of metadata."""
         entries: list[_Entry] = []
-        for tags in [[]] if selection.ids is None else [[_id_tag(one)] for one in selection.ids]:
+        for tags in [[]] if selection.ids is None else [[_id_tag(id_)] for id_ in selection.ids]:
             cursor: str | None = None
             while True:
                 page = await self._client.list_(
@@ -458,16 +439,18 @@ class CommonbrainStorage:
         first = await self._client.get(models.GetRequest(id=list(ids)))
         return [first, *(first.more or ())]
 
-    def _stored(self, view: models.GetResponse | models.MemoryView) -> Iterator[MemoryRecord]:
-        """Yield the record of a memory, if it is one of this project."""
-        attached = view.attachment.to_dict() if view.attachment else {}
-        if attached.get("store") != _NAME or view.project != self._project:
-            return
-        record = MemoryRecord.model_validate(attached["record"])
-        if view.superseded_count != attached["revision"]:
-            # Somebody corrected the text, and the revision inherited the attachment.
-            record = record.model_copy(update={"content": view.body or ""})
-        yield record
+    async def _records(self, ids: Sequence[str]) -> AsyncIterator[tuple[str, MemoryRecord]]:
+        """Yield the records of those memories that hold one of this project, with their ids."""
+        for some in _parts(ids, _IDS_PER_GET):
+            for view in await self._views(some):
+                attached = view.attachment.to_dict() if view.attachment else {}
+                if attached.get("store") != _NAME or view.project != self._project:
+                    continue
+                record = MemoryRecord.model_validate(attached["record"])
+                if view.superseded_count != attached["revision"]:
+                    # Somebody corrected the text, and the revision inherited the attachment.
+                    record = record.model_copy(update={"content": view.body or ""})
+                yield view.id, record
 
 
 def _attachment(record: MemoryRecord, *, revision: int) -> dict[str, Any]:
@@ -529,7 +512,7 @@ def _path(scope: str | None) -> str:
 
 def _children(entries: Iterable[_Entry], parent: str) -> list[str]:
     depth = len(_names(parent))
-    paths = (_names(one.scope) for one in entries)
+    paths = (_names(entry.scope) for entry in entries)
     return sorted({_path("/".join(names[: depth + 1])) for names in paths if len(names) > depth})
 
 

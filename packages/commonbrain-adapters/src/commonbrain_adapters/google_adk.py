@@ -89,7 +89,7 @@ class CommonbrainMemoryService(BaseMemoryService):
         """
         path = (app_name, user_id) if session_id is None else (app_name, user_id, session_id)
         metadata = dict(custom_metadata or {})
-        messages = [_logged(entry) for one in events for entry in _entries(one, metadata)]
+        messages = [_logged(entry) for event in events for entry in _entries(event, metadata)]
         await asyncio.to_thread(self._log(*path).append_missing, messages)
 
     async def add_memory(
@@ -108,8 +108,8 @@ class CommonbrainMemoryService(BaseMemoryService):
         """
         given = dict(custom_metadata or {})
         messages = [
-            _logged(one.model_copy(update={"custom_metadata": given | one.custom_metadata}))
-            for one in memories
+            _logged(memory.model_copy(update={"custom_metadata": given | memory.custom_metadata}))
+            for memory in memories
         ]
         await asyncio.to_thread(self._log(app_name, user_id).append_missing, messages)
 
@@ -170,7 +170,7 @@ def _logged(entry: MemoryEntry) -> LoggedMessage:
 
 def _text_of(content: Content | None) -> str:
     parts = (content.parts if content is not None else None) or []
-    return "\n".join(one.text for one in parts if one.text and not one.thought)
+    return "\n".join(part.text for part in parts if part.text and not part.thought)
 
 
 def _time(timestamp: str | None) -> datetime | None:

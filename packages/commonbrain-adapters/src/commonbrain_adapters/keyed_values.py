@@ -11,7 +11,7 @@ one of its strings, the corrected text becomes that string.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import chain, islice
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote
 
 from commonbrain.client import Brain
@@ -51,6 +51,7 @@ from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.text.normalisation import normalise, without_injected_context
 
 Path = tuple[str, ...]
+Item = TypeVar("Item")
 
 _ATTEMPTS: Final = 5
 """Writes of one value before giving up: each failure means that another writer was faster."""
@@ -118,7 +119,7 @@ class KeyedValues:
         self, places: Sequence[tuple[Path, str]], *, bump: bool = False
     ) -> list[StoredValue | None]:
         """Return the value at each path and key; None where there is none."""
-        ids_by_place = [self._find(*place) for place in places]
+        ids_by_place = [list(list_ids(self.brain, self._key_tag(*place))) for place in places]
         views = dict(self._views(list(dict.fromkeys(chain.from_iterable(ids_by_place))), bump=bump))
         return [
             self._first(place, [views[id_] for id_ in ids if id_ in views])
@@ -136,10 +137,10 @@ class KeyedValues:
 
         """
         with self._lock:
-            known = self.get_several([one.place for one in values])
+            known = self.get_several([value.place for value in values])
             new = [one for one, old in zip(values, known, strict=True) if old is None]
-            for start in range(0, len(new), ITEMS_PER_CALL_MAX):
-                self._add(new[start : start + ITEMS_PER_CALL_MAX])
+            for some in batches(new, ITEMS_PER_CALL_MAX):
+                self._add(some)
             for one, old in zip(values, known, strict=True):
                 if old is not None:
                     self._replace(one, old)
@@ -156,12 +157,11 @@ class KeyedValues:
     def below(self, path: Path) -> Iterator[StoredValue]:
         """Yield the values of a path and of those below it, last stored first."""
         seen = set[tuple[Path, str]]()
-        for ids in self._pages(path):
-            for one in self._values(ids):
-                # Two writers that were first at once leave two memories: the newer one counts.
-                if one.path[: len(path)] == path and one.place not in seen:
-                    seen.add(one.place)
-                    yield one
+        for stored in self._values(list_ids(self.brain, self._path_tag(path))):
+            # Two writers that were first at once leave two memories: the newer one counts.
+            if stored.path[: len(path)] == path and stored.place not in seen:
+                seen.add(stored.place)
+                yield stored
 
     def search(self, query: str, path: Path) -> Iterator[tuple[StoredValue, float]]:
         """Yield the values below a path that match a query, best first, with their scores 0..1."""
@@ -173,7 +173,7 @@ class KeyedValues:
             max_tokens=RECALL_TOKENS_MAX,
             trust_min=0.0,
         )
-        scores = {one.id: one.score for one in answer.items}
+        scores = {item.id: item.score for item in answer.items}
         seen = set[tuple[Path, str]]()
         for one in self._values(list(scores)):
             if one.path[: len(path)] == path and one.place not in seen:
@@ -196,13 +196,9 @@ class KeyedValues:
         """Return the time by the clock of the brain."""
         return self.brain.services.clock.now()
 
-    @property
-    def _project(self) -> str:
-        return self.brain.caller.project or ""
-
     def _add(self, values: Sequence[NewValue]) -> None:
         now = self.now()
-        drafts = [self._draft(one, created_at=now) for one in values]
+        drafts = [self._draft(value, created_at=now) for value in values]
         outcomes = self.brain.remember(drafts).items
         for one, draft, outcome in zip(values, drafts, outcomes, strict=True):
             last = outcome
@@ -281,40 +277,19 @@ class KeyedValues:
             attachment=attachment,
         )
 
-    def _pages(self, path: Path) -> Iterator[Sequence[str]]:
-        cursor = None
-        while True:
-            page = self.brain.list(
-                tags=[self._path_tag(path)],
-                project=self._project,
-                limit=LIST_PAGE_MAX,
-                cursor=cursor,
-            )
-            yield [one.id for one in page.memories]
-            cursor = page.next
-            if cursor is None:
-                return
-
-    def _find(self, path: Path, key: str) -> list[str]:
-        """Return the ids of the memories that may hold the value with a key, newest first."""
-        tags = [self._key_tag(path, key)]
-        page = self.brain.list(tags=tags, project=self._project, limit=LIST_PAGE_MAX)
-        return [one.id for one in page.memories]
-
     def _first(self, place: tuple[Path, str], views: Sequence[MemoryView]) -> StoredValue | None:
         """Return the value at a place; another may have the same tag."""
         stored = (one for view in views for one in _stored(view, name=self.name))
         return next((one for one in stored if one.place == place), None)
 
-    def _values(self, ids: Sequence[str]) -> Iterator[StoredValue]:
+    def _values(self, ids: Iterable[str]) -> Iterator[StoredValue]:
         """Yield the values of memories in order; those of others' memories are left out."""
         for _, view in self._views(ids):
             yield from _stored(view, name=self.name)
 
-    def _views(self, ids: Sequence[str], *, bump: bool = False) -> Iterator[tuple[str, MemoryView]]:
+    def _views(self, ids: Iterable[str], *, bump: bool = False) -> Iterator[tuple[str, MemoryView]]:
         """Yield the ids in order, each with its current memory if the project has one."""
-        rest = iter(ids)
-        while some := list(islice(rest, IDS_PER_GET_MAX)):
+        for some in batches(ids, IDS_PER_GET_MAX):
             for view in self.brain.get_several(some, bump=bump):
                 newest = view
                 if view.state is State.SUPERSEDED:
@@ -365,19 +340,14 @@ def readable(value: Mapping[str, Any]) -> str:
 
 def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
     """Yield the value of a memory, if the store with this name wrote it."""
-    given = view.attachment
-    if given is None or given.get("store") != name:
+    attached = cast("Mapping[str, Any]", view.attachment or {})
+    if attached.get("store") != name:
         return
-    attached = cast("Mapping[str, Any]", given)
-    value = deepcopy(attached["value"])
-    if view.superseded_count != attached["revision"] and attached["text_at"] is not None:
-        # A person corrected the text, and the revision inherited the attachment.
-        set_text(value, attached["text_at"], text=view.body or "")
     yield StoredValue(
         id=view.id,
         path=tuple(attached["path"]),
         key=attached["key"],
-        value=value,
+        value=attached_value(view),
         options=attached["options"],
         created_at=datetime.fromisoformat(attached["created_at"]),
         updated_at=view.recorded_at,
@@ -407,11 +377,36 @@ def _at(value: Any, place: Sequence[str]) -> Any:  # noqa: ANN401 any JSON
     return member
 
 
-def set_text(value: Any, place: Sequence[str], *, text: str) -> None:  # noqa: ANN401 any JSON
-    """Set the string at a place of a value."""
-    *above, last = place
-    parent = _at(value, above)
-    parent[int(last) if isinstance(parent, list) else last] = text
+def attached_value(view: MemoryView) -> dict[str, Any]:
+    """Return the value in the attachment of a memory, with the text that a person corrected."""
+    attached = cast("Mapping[str, Any]", view.attachment)
+    value = deepcopy(attached["value"])
+    # A revision by a person inherits the attachment, and the number of its revision.
+    is_corrected = view.superseded_count != attached.get("revision", 0)
+    if is_corrected and attached["text_at"] is not None:
+        *above, last = attached["text_at"]
+        parent = _at(value, above)
+        parent[int(last) if isinstance(parent, list) else last] = view.body or ""
+    return value
+
+
+def list_ids(brain: Brain, tag: str) -> Iterator[str]:
+    """Yield the ids of the memories of the brain's project that have a tag, last stored first."""
+    cursor = None
+    while True:
+        project = brain.caller.project or ""
+        page = brain.list(tags=[tag], project=project, limit=LIST_PAGE_MAX, cursor=cursor)
+        yield from (memory.id for memory in page.memories)
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield items in lists of at most a size."""
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
 
 
 def quoted(part: str) -> str:

@@ -40,7 +40,7 @@ class CommonbrainChatHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages at the end."""
-        self._log.append([_logged(one) for one in messages])
+        self._log.append([_logged(message) for message in messages])
 
     def clear(self) -> None:
         """Forget the messages of the session."""

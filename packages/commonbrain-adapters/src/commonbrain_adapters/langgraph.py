@@ -157,15 +157,15 @@ class CommonbrainStore(BaseStore):
         conditions = op.match_conditions or ()
         # A prefix without wildcards is looked up, others are compared.
         prefixes = [
-            tuple(one.path)
-            for one in conditions
-            if one.match_type == "prefix" and _ANY not in one.path
+            tuple(condition.path)
+            for condition in conditions
+            if condition.match_type == "prefix" and _ANY not in condition.path
         ]
         below = self._values.below(max(prefixes, key=len, default=()))
         paths = {
             one.path for one in below if all(_is_match(one.path, match) for match in conditions)
         }
-        namespaces = sorted({one[: op.max_depth] for one in paths})
+        namespaces = sorted({path[: op.max_depth] for path in paths})
         return namespaces[op.offset : op.offset + op.limit]
 
     def _put(self, ops: Iterable[PutOp]) -> None:

@@ -57,7 +57,7 @@ class CommonbrainMemoryBlock(BaseMemoryBlock[str]):  # pyright: ignore[reportGen
         **_: Any,  # noqa: ANN401 the interface of blocks
     ) -> str:
         """Return the memories that answer the latest messages, quoted; empty if none does."""
-        latest = [_text_of(one) for one in (messages or [])[-self.context_messages :]]
+        latest = [_text_of(message) for message in (messages or [])[-self.context_messages :]]
         query = "\n".join(filter(None, latest))[-QUERY_CHARS_MAX:].strip()
         if not query:
             return ""
@@ -66,11 +66,11 @@ class CommonbrainMemoryBlock(BaseMemoryBlock[str]):  # pyright: ignore[reportGen
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Store messages at the end of their sessions."""
         by_session: dict[str, list[LoggedMessage]] = {}
-        for one in messages:
-            text = _text_of(one)
+        for message in messages:
+            text = _text_of(message)
             if text.strip():
-                session = str(one.additional_kwargs.get(_SESSION_KEY) or _NO_SESSION)
-                role = str(one.role.value)
+                session = str(message.additional_kwargs.get(_SESSION_KEY) or _NO_SESSION)
+                role = str(message.role.value)
                 logged = LoggedMessage(value={"role": role, "text": text}, text=text, sender=role)
                 by_session.setdefault(session, []).append(logged)
         for session, logged_messages in by_session.items():

@@ -9,12 +9,10 @@ its text is one of its strings, the corrected text becomes that string.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from commonbrain.client import Brain
 from commonbrain.ingestion.batch import WriteOptions
@@ -26,7 +24,6 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
     IDS_PER_GET_MAX,
     ITEMS_PER_CALL_MAX,
-    LIST_PAGE_MAX,
     QUERY_CHARS_MAX,
     RECALL_TOKENS_MAX,
     SOURCE_REF_CHARS_MAX,
@@ -37,16 +34,16 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Scope
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain_adapters.keyed_values import (
+    attached_value,
+    batches,
     check_stored,
     findable,
     forget,
+    list_ids,
     place_of,
     quoted,
-    set_text,
     short_name,
 )
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +83,11 @@ class MessageLog:
         """
         stored: list[str] = []
         with self._lock:
-            for some in _batches(messages, ITEMS_PER_CALL_MAX):
+            for some in batches(messages, ITEMS_PER_CALL_MAX):
                 outcomes = self.brain.remember([self._draft(one) for one in some]).items
-                stored += (one.id for one in outcomes if one.id and one.status.is_new)
+                stored += (
+                    outcome.id for outcome in outcomes if outcome.id and outcome.status.is_new
+                )
                 refused = next(filter(_is_refused, outcomes), None)
                 if refused is not None:
                     self._forget(stored, reason="another message of the same call was refused")
@@ -108,7 +107,7 @@ class MessageLog:
         options = WriteOptions(isolates_items=True, includes_past=True)
         refused: list[ItemResult] = []
         with self._lock:
-            for some in _batches(messages, ITEMS_PER_CALL_MAX):
+            for some in batches(messages, ITEMS_PER_CALL_MAX):
                 outcomes = remember.write([self._draft(one) for one in some], options).items
                 refused += filter(_is_refused, outcomes)
         for one in refused:
@@ -116,7 +115,7 @@ class MessageLog:
 
     def read(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return all messages, or the latest, in order."""
-        return [_value(view) for view in self._latest(limit)]
+        return [attached_value(view) for view in self._latest(limit)]
 
     def search(self, query: str, *, max_items: int) -> list[tuple[str, dict[str, Any]]]:
         """Return the messages of the path and below it that answer a query, best first.
@@ -132,15 +131,15 @@ class MessageLog:
         )
         if answer.verdict is not ResultStatus.FOUND:
             return []
-        views = self._views(one.id for one in answer.items)
-        return [(view.id, _value(view)) for view in views if self._is_below(view)]
+        views = self._views(item.id for item in answer.items)
+        return [(view.id, attached_value(view)) for view in views if self._is_below(view)]
 
     def pop(self) -> dict[str, Any] | None:
         """Forget the last message and return it; None if there is none."""
         with self._lock:
             for last in self._latest(1):
                 self._forget([last.id], reason=f"removed by {self.name}")
-                return _value(last)
+                return attached_value(last)
         return None
 
     def forget(self, id_: str) -> None:
@@ -232,24 +231,14 @@ class MessageLog:
         return views if limit is None else views[len(views) - min(limit, len(views)) :]
 
     def _own_newest_first(self) -> Iterator[MemoryView]:
-        return (one for one in self._views(self._ids()) if _origin(one) == (self.name, self.path))
-
-    def _ids(self) -> Iterator[str]:
-        cursor = None
-        while True:
-            page = self.brain.list(
-                tags=[self.tag],
-                project=self.brain.caller.project or "",
-                limit=LIST_PAGE_MAX,
-                cursor=cursor,
-            )
-            yield from (one.id for one in page.memories)
-            cursor = page.next
-            if cursor is None:
-                return
+        return (
+            one
+            for one in self._views(list_ids(self.brain, self.tag))
+            if _origin(one) == (self.name, self.path)
+        )
 
     def _views(self, ids: Iterable[str]) -> Iterator[MemoryView]:
-        for some in _batches(ids, IDS_PER_GET_MAX):
+        for some in batches(ids, IDS_PER_GET_MAX):
             yield from self.brain.get_several(some, bump=False)
 
     def _is_below(self, view: MemoryView) -> bool:
@@ -263,10 +252,10 @@ class MessageLog:
         if not view.superseded_count:
             return view.id
         changes = self.brain.get(view.id, views=[View.HISTORY], bump=False).history or ()
-        return min((view.id, *(one.id for one in changes)))
+        return min((view.id, *(change.id for change in changes)))
 
     def _forget(self, ids: Sequence[str], *, reason: str) -> None:
-        for some in _batches(ids, ITEMS_PER_CALL_MAX):
+        for some in batches(ids, ITEMS_PER_CALL_MAX):
             forget(self.brain, some, reason=reason)
 
 
@@ -278,17 +267,3 @@ def _origin(view: MemoryView) -> tuple[object, tuple[str, ...]]:
     """Return the store and the path of a message; a memory of another kind has none."""
     attached = cast("Mapping[str, Any]", view.attachment or {})
     return attached.get("store"), tuple(attached.get("path") or ())
-
-
-def _value(view: MemoryView) -> dict[str, Any]:
-    attached = cast("Mapping[str, Any]", view.attachment)
-    value = deepcopy(attached["value"])
-    if view.superseded_count and attached["text_at"] is not None:
-        set_text(value, attached["text_at"], text=view.body or "")
-    return value
-
-
-def _batches(given: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(given)
-    while some := list(islice(rest, size)):
-        yield some

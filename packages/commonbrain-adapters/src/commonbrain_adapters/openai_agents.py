@@ -71,7 +71,7 @@ class CommonbrainSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items: all of them, or none if one is refused."""
-        given = [_logged(cast("Mapping[str, Any]", one)) for one in items]
+        given = [_logged(cast("Mapping[str, Any]", item)) for item in items]
         await asyncio.to_thread(self._items.append, given)
 
     async def pop_item(self) -> TResponseInputItem | None:

@@ -1,4 +1,4 @@
-"""Cascades on generated graphs, held against a plain model that knows the whole expected state.
+"""Invalidation on generated graphs, compared with a plain model of the whole expected state.
 
 Each graph is drawn by a seed: chains, trees, diamonds, circles and webs of memories that rest on
 each other. Premises fall (superseded, forgotten, contradicted, expired, pruned) and come back;
@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +28,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
-from commonbrain_evals.cascade_graphs import SHAPES, Dependencies, InvalidationModel
 
 GRAPHS: Final = 200
 BIG: Final = 10_000
@@ -98,7 +97,7 @@ def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeR
     )
 
 
-def render_cascade(report: CascadeReport) -> str:
+def render_cascade(report: CascadeReport) -> list[str]:
     """Say what came out, in a few lines."""
     marked = report.dependants_marked / max(report.dependants, 1)
     exact = report.restores_exact / max(report.restores, 1)
@@ -114,7 +113,7 @@ def render_cascade(report: CascadeReport) -> str:
         f"process {report.fan_process_ms:,.0f}), "
         f"restored in {report.fan_restore_ms:,.0f}",
     ]
-    return "\n".join([*lines, *(f"not right: {failure}" for failure in report.failures[:20])])
+    return [*lines, *(f"not right: {failure}" for failure in report.failures[:20])]
 
 
 _REPORT_COUNTERS: Final = (
@@ -347,3 +346,100 @@ def _time_fan(path: Path, *, count: int) -> tuple[float, float, float]:
 
 def _random_source(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 a graph is no secret, and has to come again
+
+
+_BOTH: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
+_WEAK: Final = frozenset({"expired", "pruned"})
+"""Ways to fall that unseat only what depends on it."""
+
+
+@dataclass(slots=True)
+class InvalidationModel:
+    """The plain truth: memories by number, what each rests on, and how each fell."""
+
+    kinds: Mapping[int, Kind]
+    dependencies: Sequence[tuple[int, int, LinkType]]
+    invalidated: dict[int, str] = field(default_factory=dict[int, str])
+
+    def marks(self) -> dict[int, set[int]]:
+        """Say of each memory on which fallen ones it rests, step by step."""
+        reached: dict[int, set[int]] = {}
+        for cause, how in self.invalidated.items():
+            types = {LinkType.DEPENDS_ON} if how in _WEAK else set(_BOTH)
+            shaken, edge = {cause}, {cause}
+            while edge:
+                edge = {
+                    one for one, on, type_ in self.dependencies if on in edge and type_ in types
+                }
+                edge -= shaken
+                shaken |= edge
+            for one in shaken - {cause}:
+                reached.setdefault(one, set()).add(cause)
+        return reached
+
+    def archived(self, marks: Mapping[int, set[int]]) -> set[int]:
+        """Say who rests on nothing that holds: whoever cannot be built up from what does."""
+        lost = {
+            memory_number
+            for memory_number, how in self.invalidated.items()
+            if how in {"superseded", "forgotten"}
+        }
+        faded = {memory_number for memory_number, how in self.invalidated.items() if how in _WEAK}
+        doubtful = (
+            {memory_number for memory_number in marks if self.kinds[memory_number] is not Kind.RULE}
+            - lost
+            - faded
+        )
+        built = set(self.kinds) - doubtful - lost - faded
+        while True:
+            more = {
+                memory_number
+                for memory_number, on, type_ in self.dependencies
+                if memory_number in doubtful
+                and (on in built or (on in faded and type_ is _BOTH[0]))
+            } - built
+            if not more:
+                return doubtful - built
+            built |= more
+
+
+Dependencies = list[tuple[int, int, LinkType]]
+
+
+def _chain(count: int, random_source: random.Random) -> Dependencies:
+    return [(one, one - 1, random_source.choice(_BOTH)) for one in range(1, count)]
+
+
+def _tree(count: int, random_source: random.Random) -> Dependencies:
+    return [
+        (one, random_source.randrange(one), random_source.choice(_BOTH)) for one in range(1, count)
+    ]
+
+
+def _diamonds(count: int, random_source: random.Random) -> Dependencies:
+    """Let each rest on both of the pair below it: paths that part and meet again."""
+    return [
+        (one, below, random_source.choice(_BOTH))
+        for one in range(1, count)
+        for below in {max(one - 2, 0), max(one - 1 - one % 2, 0)}
+        if below != one
+    ]
+
+
+def _circle(count: int, random_source: random.Random) -> Dependencies:
+    closing = [(random_source.randrange(count // 2), count - 1, random_source.choice(_BOTH))]
+    return [*_chain(count, random_source), *closing]
+
+
+def _web(count: int, random_source: random.Random) -> Dependencies:
+    pairs = {(one, random_source.randrange(count)) for one in range(count) for _ in range(2)}
+    return [(one, on, random_source.choice(_BOTH)) for one, on in sorted(pairs) if one != on]
+
+
+SHAPES: Final = {
+    "chain": _chain,
+    "tree": _tree,
+    "diamonds": _diamonds,
+    "circle": _circle,
+    "web": _web,
+}

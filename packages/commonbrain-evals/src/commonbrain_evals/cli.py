@@ -1,6 +1,11 @@
 """The commands of `brain eval`."""
 
-from dataclasses import MISSING, fields
+# Each command imports what it measures with: others need not wait for it.
+# ruff: noqa: PLC0415
+
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, dataclass, fields
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -9,7 +14,9 @@ import typer
 
 from commonbrain.cli.commands import Json
 from commonbrain.cli.groups import CommandGroup
-from commonbrain_evals.options import RunOptions
+from commonbrain.cli.terminal import progress_bar
+from commonbrain_evals.output import print_json, print_report, write_text
+from commonbrain_evals.retrieval.corpora import Form
 
 PLAIN: Final = {
     "atomizer": "Measure whether causes are extracted.",
@@ -28,6 +35,16 @@ PLAIN: Final = {
 WITH_OPTIONS: Final = frozenset({"duplicates", "kinds", "reflection", "truth"})
 """The other evaluations on data that ships with the package."""
 
+Questions = Annotated[int | None, typer.Option(min=1, help="Ask at most this many questions.")]
+Conversations = Annotated[
+    int | None, typer.Option(min=1, help="Use at most this many conversations.")
+]
+Seed = Annotated[int, typer.Option(help="The seed of the random choice.")]
+Without = Annotated[
+    list[str] | None, typer.Option(help="Measure without this retriever, feature or stage.")
+]
+RecordOut = Annotated[Path | None, typer.Option(help="Write the record to this file.")]
+
 app = typer.Typer(
     cls=CommandGroup,
     no_args_is_help=True,
@@ -37,11 +54,67 @@ app = typer.Typer(
 )
 
 
-def _run(**options: Any) -> None:  # noqa: ANN401 the signature below types it
-    # What is measured, and with what, is loaded only where it is: see main.
-    from commonbrain_evals.run import run_on_data  # noqa: PLC0415
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The arguments and options of `brain eval run`, one field each."""
 
-    run_on_data(RunOptions(**options))
+    dataset: Annotated[
+        str, typer.Argument(help="locomo, beam, beir, longmemeval, statebench, own or workdays.")
+    ]
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The file or folder of the data; workdays needs none."),
+    ] = None
+    form: Annotated[Form, typer.Option("--as", help="How turns of conversations are stored.")] = (
+        Form.MESSAGES
+    )
+    without: Without = None
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Ask again without each part of recall.")
+    ] = False
+    questions: Questions = None
+    conversations: Conversations = None
+    seed: Seed = 0
+    out: RecordOut = None
+    as_json: Json = False
+
+
+def _run(**options: Any) -> None:  # noqa: ANN401 the signature below types it
+    from commonbrain.runtime.settings_loading import load_settings
+    from commonbrain_evals.retrieval import runs, statebench
+    from commonbrain_evals.retrieval.datasets import shipped_path
+    from commonbrain_evals.retrieval.record import default_path
+    from commonbrain_evals.retrieval.tables import show_run
+
+    given = RunOptions(**options)
+    request = runs.EvalRequest(
+        dataset=given.dataset,
+        path=given.path or shipped_path(given.dataset),
+        seed=given.seed,
+        questions=given.questions,
+        conversations=given.conversations,
+        without=tuple(given.without or ()),
+        form=given.form,
+        ablates=given.ablate,
+    )
+    with progress_bar(f"evaluating on {given.dataset}", is_shown=not given.as_json) as move:
+        if given.dataset == "statebench":
+            report = statebench.evaluate(request, settings=load_settings(), on_progress=move)
+            show, started_at = statebench.show_states, report.started_at
+        else:
+            report = runs.run(request, settings=load_settings(), on_progress=move)
+            show, started_at = show_run, report.times.started_at
+    path = given.out or default_path(given.dataset, started_at=started_at)
+    _record(report, path, show=show, as_json=given.as_json)
+
+
+def _record(report: Any, path: Path, *, show: Callable[[Any], None], as_json: bool) -> None:  # noqa: ANN401 each has a report of its own
+    from commonbrain_evals.retrieval.record import write
+
+    write(report, path)
+    print_report(report, show, as_json=as_json)
+    if not as_json:
+        typer.echo(f"The record is {path}")
 
 
 _run.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -70,9 +143,13 @@ def learn(
     as_json: Json = False,
 ) -> None:
     """Train a reranker on half of the data, and test it on the rest."""
-    from commonbrain_evals.run import learn_on_data  # noqa: PLC0415 see _run
+    from commonbrain.runtime.settings_loading import load_settings
+    from commonbrain_evals.retrieval.learning import LearnRequest, learn, show_learning
 
-    learn_on_data((dataset, path), seed=seed, noise=noise, as_json=as_json)
+    request = LearnRequest(dataset=dataset, path=path, seed=seed, noise=noise)
+    with progress_bar(f"learning from {dataset}", is_shown=not as_json) as move:
+        report = learn(request, settings=load_settings(), on_progress=move)
+    print_report(report, show_learning, as_json=as_json)
 
 
 @app.command()
@@ -84,9 +161,12 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two runs, and say which differences are beyond noise."""
-    from commonbrain_evals.run import compare_runs  # noqa: PLC0415 see _run
+    from commonbrain_evals.retrieval.comparison import compare
+    from commonbrain_evals.retrieval.record import read
+    from commonbrain_evals.retrieval.tables import show_comparison
 
-    compare_runs(before, after, system=system, as_json=as_json)
+    report = compare(read(before), read(after), system=system)
+    print_report(report, show_comparison, as_json=as_json)
 
 
 @app.command()
@@ -97,9 +177,11 @@ def misses(
     count: Annotated[int, typer.Option(min=1, help="The number of questions to show.")] = 10,
 ) -> None:
     """Show questions whose evidence was missed."""
-    from commonbrain_evals.run import show_misses  # noqa: PLC0415 see _run
+    from commonbrain_evals.retrieval.misses import misses_of
+    from commonbrain_evals.retrieval.record import read
 
-    show_misses(record, path, count=count)
+    for miss in misses_of(read(record), path, count=count):
+        typer.echo(miss.render())
 
 
 @app.command()
@@ -108,9 +190,11 @@ def parts(
     records: Annotated[list[Path], typer.Argument(help="The records of runs with --ablate.")],
 ) -> None:
     """Show how much each part of recall helps on each data set."""
-    from commonbrain_evals.run import show_part_values  # noqa: PLC0415 see _run
+    from commonbrain_evals.retrieval.ablation import judge
+    from commonbrain_evals.retrieval.statebench import read_differences
+    from commonbrain_evals.retrieval.tables import show_parts
 
-    show_part_values(records)
+    show_parts(judge(read_differences(records)))
 
 
 @app.command()
@@ -120,9 +204,23 @@ def report(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evaluation.html"),
 ) -> None:
     """Write an HTML page with tables and plots of runs."""
-    from commonbrain_evals.run import report_runs  # noqa: PLC0415 see _run
+    from commonbrain_evals.retrieval.record import read
+    from commonbrain_evals.retrieval.tables import page
 
-    report_runs(records, out=out)
+    write_text(out, page([read(path) for path in records]))
+    typer.echo(f"The report is {out}")
+
+
+def _evaluate(name: str, *, as_json: bool = False, plot: Path | None = None) -> None:
+    from commonbrain_evals.duplicates import draw_curves
+    from commonbrain_evals.evaluations import EVALUATIONS
+
+    evaluation = EVALUATIONS[name]
+    with progress_bar("evaluating", is_shown=not as_json) as move:
+        report = evaluation.run(move)
+    if plot is not None:
+        write_text(plot, draw_curves(report))
+    print_report(report, evaluation.show, as_json=as_json)
 
 
 @app.command()
@@ -134,9 +232,7 @@ def duplicates(
     ] = None,
 ) -> None:
     """Measure the rule for duplicates and the threshold of similarity."""
-    from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
-
-    run_evaluation("duplicates", as_json=as_json, plot=plot)
+    _evaluate("duplicates", as_json=as_json, plot=plot)
 
 
 @app.command()
@@ -148,42 +244,49 @@ def kinds(
     ] = None,
 ) -> None:
     """Measure the kinds given to texts, or fit their weights."""
-    from commonbrain_evals.run import fit_kinds, run_evaluation  # noqa: PLC0415 see _run
-
     if fit is None:
-        run_evaluation("kinds", as_json=as_json)
-    else:
-        fit_kinds(fit)
+        _evaluate("kinds", as_json=as_json)
+        return
+    from commonbrain_evals.kinds import fit_weights
+
+    typer.echo(f"Wrote {fit_weights(fit):,} features to {fit}.")
 
 
 @app.command()
-def truth(
-    *,
-    as_json: Json = False,
-    without: Annotated[
-        list[str] | None, typer.Option(help="Leave out this retriever, feature or stage.")
-    ] = None,
-) -> None:
+def truth(*, as_json: Json = False, without: Without = None) -> None:
     """Measure whether recall puts current values first."""
-    from commonbrain_evals.run import run_truth  # noqa: PLC0415 see _run
+    from commonbrain.runtime.models import make_embedder
+    from commonbrain.runtime.settings_loading import load_settings
+    from commonbrain_evals.retrieval.runs import check_parts
+    from commonbrain_evals.truth import evaluate, read_cases, show_truth
 
-    run_truth(tuple(without or ()), as_json=as_json)
+    left_out = tuple(without or ())
+    check_parts(left_out, notes=False)
+    embedder = make_embedder(load_settings())
+    with progress_bar("evaluating", is_shown=not as_json) as move:
+        report = evaluate(read_cases(), embedder, without=left_out, on_progress=move)
+    print_report(report, show_truth, as_json=as_json)
 
 
 @app.command()
 def refusals(
     *,
     path: Annotated[Path, typer.Argument(help="A LoCoMo file, a BEAM chat or a folder of chats.")],
-    conversations: Annotated[
-        int | None, typer.Option(min=1, help="Use at most this many conversations.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
+    conversations: Conversations = None,
+    out: RecordOut = None,
     as_json: Json = False,
 ) -> None:
     """Remember conversations, and list the turns that are refused."""
-    from commonbrain_evals.run import run_refusals  # noqa: PLC0415 see _run
+    from commonbrain.runtime.settings_loading import load_settings
+    from commonbrain_evals.retrieval.record import default_path
+    from commonbrain_evals.retrieval.refusals import evaluate, show_refusals
 
-    run_refusals(path, conversations=conversations, out=out, as_json=as_json)
+    with progress_bar("remembering", is_shown=not as_json) as move:
+        report = evaluate(
+            path, settings=load_settings(), conversations=conversations, on_progress=move
+        )
+    record = out or default_path("refusals", started_at=report.started_at)
+    _record(report, record, show=show_refusals, as_json=as_json)
 
 
 @app.command("self")
@@ -199,12 +302,10 @@ def self_(
     as_json: Json = False,
 ) -> None:
     """Measure recall on questions made from your own memories."""
-    from commonbrain_evals.own_store import run_comparison, run_self  # noqa: PLC0415 see _run
+    from commonbrain_evals.self_commands import run_comparison, run_self
 
-    if embedder is not None:
-        run_comparison(context.obj, embedder, questions=questions, seed=seed, as_json=as_json)
-        return
-    run_self(context.obj, questions=questions, seed=seed, as_json=as_json)
+    run = run_self if embedder is None else partial(run_comparison, embedder=embedder)
+    run(context.obj, questions=questions, seed=seed, as_json=as_json)
 
 
 @app.command()
@@ -218,7 +319,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the evaluations of this store, with what changed."""
-    from commonbrain_evals.own_store import show_history  # noqa: PLC0415 see _run
+    from commonbrain_evals.self_commands import show_history
 
     show_history(context.obj, name, plot=plot, as_json=as_json)
 
@@ -230,29 +331,25 @@ def reflection(
         Path | None, typer.Option(help="Use this file or folder of public data.")
     ] = None,
     dataset: Annotated[str, typer.Option(help="The format of --data.")] = "locomo",
-    questions: Annotated[
-        int | None, typer.Option(min=1, help="Ask at most this many questions.")
-    ] = None,
-    conversations: Annotated[
-        int | None, typer.Option(min=1, help="Use at most this many conversations.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the random choice.")] = 0,
+    questions: Questions = None,
+    conversations: Conversations = None,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Measure whether episodes keep what questions need."""
-    from commonbrain_evals.run import run_evaluation, run_reflection  # noqa: PLC0415 see _run
-
     if data is None:
-        run_evaluation("reflection", as_json=as_json)
+        _evaluate("reflection", as_json=as_json)
         return
-    run_reflection(
-        dataset,
-        data,
-        questions=questions,
-        conversations=conversations,
-        seed=seed,
-        as_json=as_json,
+    from commonbrain.runtime.settings_loading import load_settings
+    from commonbrain_evals.retrieval.episodes import evaluate, show_episodes
+    from commonbrain_evals.retrieval.runs import EvalRequest
+
+    request = EvalRequest(
+        dataset=dataset, path=data, seed=seed, questions=questions, conversations=conversations
     )
+    with progress_bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
+        report = evaluate(request, settings=load_settings(), on_progress=move)
+    print_report(report, show_episodes, as_json=as_json)
 
 
 @app.command()
@@ -261,22 +358,32 @@ def month(
     data: Annotated[
         Path | None, typer.Option(help="A LoCoMo file, to measure whether decay hides evidence.")
     ] = None,
-    conversations: Annotated[
-        int | None, typer.Option(min=1, help="Use at most this many conversations.")
-    ] = None,
+    conversations: Conversations = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a month of ten agents on one store."""
-    from commonbrain_evals.run import run_month  # noqa: PLC0415 see _run
+    from commonbrain.runtime.settings_loading import load_settings
+    from commonbrain_evals import fading
+    from commonbrain_evals.month import evaluate, render_month
 
-    run_month(data, conversations=conversations, as_json=as_json)
+    with progress_bar("simulating a month", is_shown=not as_json) as move:
+        report = evaluate(on_progress=move)
+    aged = None
+    if data is not None:
+        with progress_bar("aging conversations", is_shown=not as_json) as move:
+            aged = fading.evaluate(
+                data, settings=load_settings(), conversations=conversations, on_progress=move
+            )
+    if as_json:
+        print_json({"month": asdict(report), "aged": aged and asdict(aged)})
+        return
+    for line in (*render_month(report), *(fading.render_fading(aged) if aged else ())):
+        typer.echo(line)
 
 
 def _add(name: str, *, purpose: str) -> None:
     def evaluate(*, as_json: Json = False) -> None:
-        from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
-
-        run_evaluation(name, as_json=as_json)
+        _evaluate(name, as_json=as_json)
 
     app.command(name, help=purpose)(evaluate)
 

@@ -1,6 +1,6 @@
 """The rules for repetitions and conflicts and the threshold of hints, on the labelled pairs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,11 +25,11 @@ from commonbrain.model.kinds import Kind
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.changes import find_change
 from commonbrain.text.repetition import adds_nothing
+from commonbrain_evals.labelled import AGREEMENT_COLUMNS, INTERVAL_NOTE, agreement_cells
 from commonbrain_evals.measures import (
     Agreement,
     CheckedAgreement,
     Flags,
-    Interval,
     agreement,
     checked,
 )
@@ -105,7 +105,7 @@ class _Scored(ScoredPairs):
     recur: Flags
 
     def of(self, half: CalibrationSplit) -> "_Scored":
-        """Give one half of them."""
+        """Return one half of them."""
         return self.at(np.flatnonzero(self.halves == half))
 
 
@@ -218,13 +218,17 @@ def show_duplicates(report: DuplicatesReport) -> None:
             f" {half.updates_refused} are updates, {half.unlike_refused} near misses or unrelated"
         )
     console.print("Conflicts are judged on facts, recurrences on events.")
-    console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
+    console.print(INTERVAL_NOTE)
 
 
 def _similarity_table(report: DuplicatesReport) -> Table:
     table = Table("label", "pairs", "p5", "p50", "p95", title="Similarity")
-    for one in report.spreads:
-        table.add_row(one.label, str(one.pairs), *(f"{q:.3f}" for q in (one.p5, one.p50, one.p95)))
+    for spread in report.spreads:
+        table.add_row(
+            spread.label,
+            str(spread.pairs),
+            *(f"{q:.3f}" for q in (spread.p5, spread.p50, spread.p95)),
+        )
     return table
 
 
@@ -241,39 +245,25 @@ def _threshold_table(report: DuplicatesReport) -> Table:
 
 
 def _findings_table(report: DuplicatesReport) -> Table:
-    table = Table("half", "judged", "said/so", "precision", "95%", "recall", "95%")
+    table = Table("half", "judged", *AGREEMENT_COLUMNS)
     table.title = "The chosen threshold and the rules"
-    for half in report.findings:
-        for name, one in _render_half(half):
-            table.add_row(half.half, name, *_interval_cells(one))
+    for findings in report.findings:
+        for name, checked_agreement in (
+            ("duplicate", findings.duplicate),
+            ("similar", findings.similar),
+            ("conflict", findings.conflict),
+            ("recurs", findings.recurrence),
+        ):
+            table.add_row(findings.half, name, *agreement_cells(checked_agreement))
     return table
-
-
-def _render_half(half: Findings) -> Iterator[tuple[str, CheckedAgreement]]:
-    yield "duplicate", half.duplicate
-    yield "similar", half.similar
-    yield "conflict", half.conflict
-    yield "recurs", half.recurrence
-
-
-def _interval_cells(one: CheckedAgreement) -> Iterator[str]:
-    yield f"{one.agreement.predicted}/{one.agreement.expected}"
-    yield f"{one.agreement.precision:.3f}"
-    yield _span(one.precision)
-    yield f"{one.agreement.recall:.3f}"
-    yield _span(one.recall)
-
-
-def _span(interval: Interval) -> str:
-    return f"{interval.low:.0%}-{interval.high:.0%}"
 
 
 def draw_curves(report: DuplicatesReport) -> str:
     """Draw precision and recall over the threshold as SVG."""
     steps = report.steps
     series = {
-        "similar: precision": [one.similar.precision for one in steps],
-        "similar: recall": [one.similar.recall for one in steps],
+        "similar: precision": [step.similar.precision for step in steps],
+        "similar: recall": [step.similar.recall for step in steps],
     }
     marks = {"similar_threshold": report.configured_similar_threshold}
-    return lines([one.threshold for one in steps], series, across="cosine", marks=marks)
+    return lines([step.threshold for step in steps], series, across="cosine", marks=marks)

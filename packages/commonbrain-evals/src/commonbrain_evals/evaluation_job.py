@@ -31,7 +31,7 @@ def evaluate(task: JobContext) -> None:
             task.finish(tx, {"outcome": "too_little_data", "why": refusal.message})
         return
     answered = dict(cast("dict[str, Sequence[object]]", task.job.reached["answers"]))
-    rest = [one for one in exam.questions if one.key not in answered]
+    rest = [question for question in exam.questions if question.key not in answered]
     for start in range(0, len(rest), EVALUATED_AT_ONCE):
         task.pause()
         some = rest[start : start + EVALUATED_AT_ONCE]
@@ -39,7 +39,7 @@ def evaluate(task: JobContext) -> None:
         with task.step() as tx:
             reached = {"at": to_millis(at), "answers": answered}
             task.save_progress(tx, len(answered) / max(len(exam.questions), 1), reached=reached)
-    answers = [RankedAnswer.read(answered[one.key]) for one in exam.questions]
+    answers = [RankedAnswer.read(answered[question.key]) for question in exam.questions]
     with task.step() as tx:
         done = flow.result(exam, answers, id_=task.job.id)
         tx.evaluations.add(done)

@@ -25,9 +25,9 @@ from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.transfer.importer import Unreadable
+from commonbrain_evals.measures import Estimate, estimate_mean
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
 from commonbrain_evals.retrieval.locomo import LOCOMO
 
 DEPTH: Final = 10
@@ -110,8 +110,10 @@ def _to_event(one: Draft) -> Draft:
 def _measure_after_month(
     eval_store: EvalStore, corpus: Corpus
 ) -> Iterator[tuple[str, bool, float]]:
-    """Live through the month, then ask all; give how much evidence each way brings."""
-    questions = [one for one in corpus.questions if one.is_answerable and one.gold]
+    """Ask half of the questions over a month, then all; yield the share of evidence of each."""
+    questions = [
+        question for question in corpus.questions if question.is_answerable and question.gold
+    ]
     messages_before, never = questions[::2], questions[1::2]
     for number, question in enumerate(messages_before):
         eval_store.at(corpus.ends_at + _MONTH * number / len(messages_before)).recall(question.text)
@@ -152,10 +154,10 @@ def _group(name: str, *, on: Sequence[float], off: Sequence[float], seed: int) -
 def render_fading(report: FadingReport) -> Iterator[str]:
     """Say in lines what fading changed."""
     yield f"{report.memories:,} events of {report.conversations} conversations, a month later:"
-    for one in report.groups:
-        change = one.difference
+    for group in report.groups:
+        change = group.difference
         yield (
-            f"evidence among the first {DEPTH}, questions {one.group} ({one.questions}): "
-            f"{one.with_decay:.3f} with decay, {one.without_decay:.3f} without, difference "
+            f"evidence among the first {DEPTH}, questions {group.group} ({group.questions}): "
+            f"{group.with_decay:.3f} with decay, {group.without_decay:.3f} without, difference "
             f"{change.mean:+.3f} ({change.low:+.3f} to {change.high:+.3f})"
         )

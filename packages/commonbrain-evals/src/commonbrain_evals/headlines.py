@@ -1,20 +1,24 @@
 """Derived headlines, measured on labelled texts: whether each says the point of its text."""
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Final
 
 from commonbrain_models.calibration import CalibrationSplit
-from rich.console import Console
-from rich.table import Table
 
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.words import read_words
-from commonbrain_evals.rows import read_rows
+from commonbrain_evals.labelled import (
+    Figure,
+    digest_of,
+    group_rows,
+    read_rows,
+    share,
+    show_figures,
+    show_lines,
+)
 
 _FILE: Final = "headlines.jsonl"
 _DATA: Final = (
@@ -36,7 +40,7 @@ class HeadlineCase:
     must: tuple[str, ...]
     """Words or phrases that the headline has, in any form; `a|b` is one of two."""
     never: tuple[str, ...]
-    """What the headline does not have."""
+    """Words or phrases that the headline does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,26 +52,14 @@ class HeadlineJudgement:
     text: str
     headline: str
     missing: tuple[str, ...]
-    """What it had to say."""
+    """Required words that it lacks."""
     unwanted: tuple[str, ...]
-    """What it says and must not."""
+    """Excluded words that it has."""
     is_too_long: bool
     is_strict: bool
     """Whether nothing is wrong."""
     is_lenient: bool
-    """Whether it has half of what it had to say."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadlineFigures:
-    """The shares of one sort and half, and the mean number of words."""
-
-    sort: str
-    half: CalibrationSplit
-    rows: int
-    strict: float
-    lenient: float
-    words: float
+    """Whether it has half of what is required."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,64 +69,65 @@ class HeadlineReport:
     data: str
     sha256: str
     """Of the data."""
-    figures: tuple[HeadlineFigures, ...]
+    figures: tuple[Figure, ...]
+    """The shares of each sort and half, and the mean number of words."""
     rows: tuple[HeadlineJudgement, ...]
     """One of each text, in the order of the data."""
 
 
 def read_texts() -> Sequence[HeadlineCase]:
     """Read the texts that ship with the package, in the order of the file."""
-    return [
-        HeadlineCase(
-            sort=row["sort"],
-            half=CalibrationSplit(row["half"]),
-            text=row["text"],
-            must=tuple(row["must"]),
-            never=tuple(row["never"]),
-        )
-        for row in read_rows(_FILE)
-    ]
+    return read_rows(HeadlineCase, _FILE)
 
 
 def evaluate(
     texts: Sequence[HeadlineCase], derive: Callable[[str], str] = derive_headline
 ) -> HeadlineReport:
     """Derive a headline of every text and compare it with its labels."""
-    rows = tuple(_judgement(one, derive(one.text)) for one in texts)
+    rows = [_judge(case, derive(case.text)) for case in texts]
+    figures = tuple(
+        {
+            **names,
+            "rows": len(group),
+            "strict": share(row.is_strict for row in group),
+            "lenient": share(row.is_lenient for row in group),
+            "words": sum(len(row.headline.split()) for row in group) / len(group),
+        }
+        for names, group in group_rows(rows)
+    )
     return HeadlineReport(
         data=_DATA.format(rows=len(rows)),
-        sha256=hashlib.sha256(files("commonbrain_evals").joinpath(_FILE).read_bytes()).hexdigest(),
-        figures=tuple(_figures(rows)),
-        rows=rows,
+        sha256=digest_of(_FILE),
+        figures=figures,
+        rows=tuple(rows),
     )
 
 
 def show_headlines(report: HeadlineReport) -> None:
     """Print the shares by sort and half, and the failures of the half calibrate."""
-    console = Console(highlight=False)
-    console.print(report.data, markup=False)
-    console.print(f"sha256 {report.sha256}", markup=False)
-    table = Table("half", "sort", "texts", "strict", "lenient", "words", title="Headlines")
-    for one in report.figures:
-        shares = (f"{one.strict:.0%}", f"{one.lenient:.0%}", f"{one.words:.1f}")
-        table.add_row(one.half, one.sort, str(one.rows), *shares)
-    console.print(table)
-    for one in report.rows:
-        if one.half is CalibrationSplit.CALIBRATE and not one.is_strict:
-            console.print(_failure(one), markup=False)
+    figures = [{**figure, "words": f"{figure['words']:.1f}"} for figure in report.figures]
+    show_lines([report.data, f"sha256 {report.sha256}"])
+    show_figures(
+        "Headlines", figures, columns=("half", "sort", "rows", "strict", "lenient", "words")
+    )
+    show_lines(
+        f"{row.sort}: {row.text!r} -> {row.headline!r} {', '.join(_reasons(row))}"
+        for row in report.rows
+        if row.half is CalibrationSplit.CALIBRATE and not row.is_strict
+    )
 
 
-def _judgement(labelled: HeadlineCase, headline: str) -> HeadlineJudgement:
+def _judge(labelled: HeadlineCase, headline: str) -> HeadlineJudgement:
     stems = {word.stem for word in read_words(headline)}
     missing = tuple(
-        one
-        for one in labelled.must
-        if not any({word.stem for word in read_words(part)} <= stems for part in one.split("|"))
+        phrase
+        for phrase in labelled.must
+        if not any({word.stem for word in read_words(form)} <= stems for form in phrase.split("|"))
     )
     unwanted = tuple(
-        one
-        for one in labelled.never
-        if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", headline, re.IGNORECASE)
+        phrase
+        for phrase in labelled.never
+        if re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", headline, re.IGNORECASE)
     )
     is_too_long = len(headline) > HEADLINE_CHARS_MAX or len(headline.split()) > HEADLINE_WORDS_MAX
     return HeadlineJudgement(
@@ -150,25 +143,8 @@ def _judgement(labelled: HeadlineCase, headline: str) -> HeadlineJudgement:
     )
 
 
-def _figures(rows: Sequence[HeadlineJudgement]) -> Iterator[HeadlineFigures]:
-    for half in CalibrationSplit:
-        for sort in dict.fromkeys(one.sort for one in rows):
-            those = [one for one in rows if one.sort == sort and one.half is half]
-            if those:
-                yield HeadlineFigures(
-                    sort=sort,
-                    half=half,
-                    rows=len(those),
-                    strict=sum(one.is_strict for one in those) / len(those),
-                    lenient=sum(one.is_lenient for one in those) / len(those),
-                    words=sum(len(one.headline.split()) for one in those) / len(those),
-                )
-
-
-def _failure(one: HeadlineJudgement) -> str:
-    reasons = [
-        *(f"lacks {missing!r}" for missing in one.missing),
-        *(f"has {unwanted!r}" for unwanted in one.unwanted),
-        *(["is too long"] if one.is_too_long else []),
-    ]
-    return f"{one.sort}: {one.text!r} -> {one.headline!r} {', '.join(reasons)}"
+def _reasons(row: HeadlineJudgement) -> Iterator[str]:
+    yield from (f"lacks {phrase!r}" for phrase in row.missing)
+    yield from (f"has {phrase!r}" for phrase in row.unwanted)
+    if row.is_too_long:
+        yield "is too long"

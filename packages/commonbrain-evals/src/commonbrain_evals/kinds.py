@@ -1,23 +1,26 @@
 """Kinds, measured on labelled texts, and the table of weights fitted to one half of them."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from commonbrain_models.calibration import CalibrationSplit
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.text.classification import PREDICTED, ROW, classify, read_features
-from commonbrain_evals.rows import read_rows
+from commonbrain_evals.labelled import (
+    Figure,
+    digest_of,
+    read_rows,
+    share,
+    show_figures,
+    show_lines,
+)
 
 _FILE: Final = "kinds.jsonl"
 _DATA: Final = (
@@ -42,11 +45,18 @@ _Matrix = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindCase:
-    """A text and its kind, an incident if it is what happened and labelled a bug."""
+    """A text, and the kind and label that it should have."""
 
     text: str
     kind: Kind
+    label: str | None
     half: CalibrationSplit
+
+    @property
+    def expected(self) -> Kind:
+        """The kind; an incident if it is an event that is labelled a bug."""
+        is_bug = self.kind is Kind.EVENT and self.label == "bug"
+        return Kind.INCIDENT if is_bug else self.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,56 +71,35 @@ class KindJudgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KindShare:
-    """How many texts of a kind and half are right."""
-
-    half: CalibrationSplit
-    kind: str
-    texts: int
-    right: float
-    exactly_right: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KindReport:
     """The whole evaluation."""
 
     data: str
     sha256: str
     """Of the data."""
-    figures: tuple[KindShare, ...]
+    figures: tuple[Figure, ...]
+    """The shares of each kind and half."""
     rows: tuple[KindJudgement, ...]
 
 
 def read_texts() -> Sequence[KindCase]:
     """Read the texts that ship with the package, in the order of the file."""
-    return [
-        KindCase(
-            text=row["text"],
-            kind=Kind.INCIDENT if _is_bug(row["kind"], row["label"]) else Kind(row["kind"]),
-            half=CalibrationSplit(row["half"]),
-        )
-        for row in read_rows(_FILE)
-    ]
-
-
-def _is_bug(kind: str, label: str | None) -> bool:
-    return kind == Kind.EVENT and label == "bug"
+    return read_rows(KindCase, _FILE)
 
 
 def evaluate(texts: Sequence[KindCase]) -> KindReport:
     """Classify the texts: those of calibrate by folds, those of check as the product does."""
-    calibrate = [one for one in texts if one.half is CalibrationSplit.CALIBRATE]
-    check = [one for one in texts if one.half is CalibrationSplit.CHECK]
+    calibrate = [text for text in texts if text.half is CalibrationSplit.CALIBRATE]
+    check = [text for text in texts if text.half is CalibrationSplit.CHECK]
     rows = [
         *map(_judgement, calibrate, _by_folds(calibrate)),
-        *map(_judgement, check, [classify(one.text) for one in check]),
+        *map(_judgement, check, [classify(text.text) for text in check]),
     ]
     return KindReport(
         data=_DATA.format(rows=len(rows)),
-        sha256=hashlib.sha256(files("commonbrain_evals").joinpath(_FILE).read_bytes()).hexdigest(),
+        sha256=digest_of(_FILE),
         figures=tuple(
-            _share(kind, half, rows=[one for one in rows if one.half is half])
+            _figure(kind, [row for row in rows if row.half is half], half=half)
             for half in CalibrationSplit
             for kind in ("all", *PREDICTED)
         ),
@@ -118,16 +107,16 @@ def evaluate(texts: Sequence[KindCase]) -> KindReport:
     )
 
 
-def fit(path: Path) -> int:
+def fit_weights(path: Path) -> int:
     """Fit the weights to the half calibrate and write the table; return the number of its rows.
 
     Raises:
         InvalidInputError: the file cannot be written.
 
     """
-    texts = [one for one in read_texts() if one.half is CalibrationSplit.CALIBRATE]
+    texts = [text for text in read_texts() if text.half is CalibrationSplit.CALIBRATE]
     matrix, features = _matrix(texts)
-    weights = matrix.T @ _solve(matrix @ matrix.T, [one.kind for one in texts])
+    weights = matrix.T @ _solve(matrix @ matrix.T, [text.expected for text in texts])
     scale = _BYTE_MAX / float(np.quantile(np.abs(weights), _OUTLIERS))
     rounded = np.clip(np.rint(weights * scale), -_BYTE_MAX, _BYTE_MAX).astype(int)
     table = b"".join(
@@ -148,7 +137,7 @@ def _by_folds(texts: Sequence[KindCase]) -> list[Kind]:
     for fold in range(_FOLDS):
         judged = order[fold::_FOLDS]
         learned = np.setdiff1d(order, judged)
-        kinds: list[Kind] = [texts[int(place)].kind for place in learned]
+        kinds: list[Kind] = [texts[int(place)].expected for place in learned]
         shares = _solve(products[np.ix_(learned, learned)], kinds)
         scores = products[np.ix_(judged, learned)] @ shares
         for place, best in zip(judged.tolist(), scores.argmax(axis=1).tolist(), strict=True):
@@ -158,7 +147,7 @@ def _by_folds(texts: Sequence[KindCase]) -> list[Kind]:
 
 def _matrix(texts: Sequence[KindCase]) -> tuple[_Matrix, list[int]]:
     """Return the values of the features, one row per text, and the features of the columns."""
-    read = [read_features(one.text) for one in texts]
+    read = [read_features(text.text) for text in texts]
     seen = Counter(feature for features in read for feature in features)
     names = sorted(feature for feature, count in seen.items() if count >= _SEEN_MIN)
     column = {feature: place for place, feature in enumerate(names)}
@@ -176,7 +165,9 @@ def _solve(products: _Matrix, kinds: Sequence[Kind]) -> _Matrix:
     `products` are those of the texts' features. All kinds count alike, however many texts there
     are of each.
     """
-    targets = np.array([[1.0 if kind is one else -1.0 for one in PREDICTED] for kind in kinds])
+    targets = np.array(
+        [[1.0 if kind is column else -1.0 for column in PREDICTED] for kind in kinds]
+    )
     counts = Counter(kinds)
     rarity = np.array([len(kinds) / len(counts) / counts[kind] for kind in kinds])
     return np.linalg.solve(products + np.diag(_RIDGE / rarity), targets)
@@ -185,39 +176,31 @@ def _solve(products: _Matrix, kinds: Sequence[Kind]) -> _Matrix:
 def _judgement(labelled: KindCase, predicted: Kind) -> KindJudgement:
     return KindJudgement(
         half=labelled.half,
-        expected=labelled.kind,
+        expected=labelled.expected,
         predicted=predicted,
-        is_right=predicted is labelled.kind or {predicted, labelled.kind} <= _HAPPENED,
+        is_right=predicted is labelled.expected or {predicted, labelled.expected} <= _HAPPENED,
         text=labelled.text if labelled.half is CalibrationSplit.CALIBRATE else None,
     )
 
 
-def _share(kind: str, half: CalibrationSplit, *, rows: Sequence[KindJudgement]) -> KindShare:
-    own = [one for one in rows if kind in {"all", one.expected}]
-    count = max(len(own), 1)
-    return KindShare(
-        half=half,
-        kind=str(kind),
-        texts=len(own),
-        right=sum(one.is_right for one in own) / count,
-        exactly_right=sum(one.predicted is one.expected for one in own) / count,
-    )
+def _figure(kind: str, rows: Sequence[KindJudgement], *, half: CalibrationSplit) -> Figure:
+    those = [row for row in rows if kind in {"all", row.expected}]
+    return {
+        "half": half,
+        "kind": str(kind),
+        "texts": len(those),
+        "right": share(row.is_right for row in those) or 0.0,
+        "exactly_right": share(row.predicted is row.expected for row in those) or 0.0,
+    }
 
 
 def show_kinds(report: KindReport) -> None:
     """Print the shares by half and kind, and the failures of the half calibrate."""
-    console = Console(highlight=False)
-    table = Table("half", "kind", "texts", "right", "exactly right", title="Kinds")
-    for one in report.figures:
-        table.add_row(
-            one.half, one.kind, str(one.texts), f"{one.right:.0%}", f"{one.exactly_right:.0%}"
-        )
-    console.print(table)
-    for one in report.rows:
-        if one.text is not None and not one.is_right:
-            console.print(
-                f"{one.expected}, taken for {one.predicted}: {one.text}",
-                markup=False,
-                soft_wrap=True,
-            )
-    console.print(report.data, markup=False, style="dim")
+    columns = ("half", "kind", "texts", "right", "exactly_right")
+    show_figures("Kinds", report.figures, columns=columns)
+    show_lines(
+        f"{row.expected}, taken for {row.predicted}: {row.text}"
+        for row in report.rows
+        if row.text is not None and not row.is_right
+    )
+    show_lines([report.data])

@@ -1,8 +1,8 @@
 """A month of ten agents on one store, with a clock that is moved, next to a plain model of it.
 
 They remember, recall, rate, supersede, forget and write to each other, each with habits of its
-own, and the store is kept every night. What the model reckons by the formulas alone is held against
-what the store says of every memory.
+own, and maintenance runs every night. What the model computes by the formulas alone is compared
+with what the store returns of every memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from commonbrain.testing.builders import FakeClock, a_brain
 
 DAYS: Final = 30
 ACTIONS_PER_DAY: Final = 8
-"""Of each agent in a day: what a memory is asked or told in a working day with it."""
+"""Calls of each agent in a day."""
 _DAY: Final = timedelta(days=1)
 _REASON: Final = "the evaluation says so"
 _SUBJECTS: Final = ("valve", "pump", "gate", "kettle", "lamp", "crane", "meter", "door", "engine")
@@ -103,12 +103,12 @@ class _ExpectedMemory:
     """Messages are private to those who have them."""
 
     def is_open(self, now: datetime) -> bool:
-        """Say whether anybody may change it: it holds, and is not a private message."""
+        """Return whether anybody may change it: it holds, and is not a private message."""
         is_over = self.expires_at is not None and self.expires_at <= now
         return self.state in CURRENT_STATES and not is_over and not self.is_message
 
     def touched_at(self) -> datetime:
-        """Give from when its age runs."""
+        """Return from when its age runs."""
         return max(self.recorded_at, self.accessed_at or self.recorded_at)
 
 
@@ -119,11 +119,12 @@ def evaluate(
     seed: int = 0,
     on_progress: Progress = ignore_progress,
 ) -> MonthReport:
-    """Live through a month; at most a few seconds for each thousand acts."""
+    """Simulate a month; a thousand actions take at most a few seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path, clock = Path(folder) / "month.db", FakeClock()
+        random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
         with a_brain(path, clock=clock) as brain:
-            month = _Month(brain=brain, clock=clock, random_source=_random_source(seed), path=path)
+            month = _Month(brain=brain, clock=clock, random_source=random_source, path=path)
             for day in range(days):
                 month.run_day(acts)
                 month.run_night()
@@ -148,10 +149,6 @@ def render_month(report: MonthReport) -> Iterator[str]:
     yield from report.mismatches
 
 
-def _random_source(seed: int) -> random.Random:
-    return random.Random(seed)  # noqa: S311 it is meant to be foreseen
-
-
 @dataclass(slots=True, kw_only=True)
 class _Month:
     brain: Brain
@@ -170,7 +167,7 @@ class _Month:
     nights: int = 0
 
     def run_day(self, acts: int) -> None:
-        """Let every agent do so many things, in turn."""
+        """Let every agent make so many calls, in turn."""
         for _ in range(acts):
             for agent, habits in HABITS.items():
                 [act] = self.random_source.choices(list(habits), list(habits.values()))
@@ -179,7 +176,7 @@ class _Month:
                 self.clock.move(_DAY / (2 * acts * len(HABITS)))
 
     def run_night(self) -> None:
-        """Sleep half a day, keep the store, and hold it against the model."""
+        """Move the clock half a day, run maintenance, and compare the store with the model."""
         self.clock.move(_DAY / 2)
         self.brain.services.journal.flush()
         worker = Worker(services=self.brain.services, name="night", kinds=(MAINTAIN,))
@@ -208,7 +205,11 @@ class _Month:
             checks=self.checks,
             mismatches=tuple(self.mismatches),
             bytes_by_ten_days=tuple(self.sizes),
-            recall_ms_by_ten_days=tuple(_p95(those) for those in self.recall_ms if len(those) > 1),
+            recall_ms_by_ten_days=tuple(
+                round(statistics.quantiles(times, n=20)[-1], 2)
+                for times in self.recall_ms
+                if len(times) > 1
+            ),
         )
 
     def _actions(self) -> Mapping[str, Callable[[Brain], None]]:
@@ -300,7 +301,7 @@ class _Month:
         return holding[-1 - int(len(holding) * self.random_source.random() ** 3)]
 
     def _check(self) -> None:
-        """Hold every memory of the store against the model."""
+        """Compare every memory of the store with the model."""
         now = self.clock.now()
         by_id = {ids.parse(ids.MEMORY, id_): id_ for id_ in self.expected}
         with self.brain.services.store.snapshot(LOCAL_TENANT) as tx:
@@ -344,7 +345,3 @@ def _expected_strength(expected: _ExpectedMemory, row: Memory, *, now: datetime)
     liked = 2.0 ** max(-1.0, min(expected.rating / 3, 1.0))
     kind_weight = 2.0 ** max(-1.0, min(row.salience - policy.salience, 1.0))
     return 2.0 ** -((now - expected.touched_at()) / (policy.half_life * used * liked * kind_weight))
-
-
-def _p95(those: list[float]) -> float:
-    return round(statistics.quantiles(those, n=20)[-1], 2)

@@ -4,23 +4,23 @@ No text is revised, and each note is remembered as its author wrote it, in the o
 labels say which earlier notes each one makes untrue, wholly or in part.
 """
 
-import hashlib
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.resources import files
-from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.ingestion.preparation import draft_of
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain_evals.rows import read_rows
+from commonbrain.testing.builders import FakeClock
+from commonbrain_evals.labelled import (
+    advance,
+    digest_of,
+    open_scratch_brain,
+    read_rows,
+    show_lines,
+)
 
 _FILE: Final = "six_weeks.jsonl"
 _DATA: Final = (
@@ -86,23 +86,13 @@ class NotesReport:
 
 def read_notes() -> Sequence[AuthorNote]:
     """Read the notes that ship with the package, oldest first."""
-    return [
-        AuthorNote(
-            day=row["day"],
-            project=row["project"],
-            agent=row["agent"],
-            kind=row["kind"],
-            text=row["text"],
-            changes=tuple(row["changes"]),
-        )
-        for row in read_rows(_FILE)
-    ]
+    return read_rows(AuthorNote, _FILE)
 
 
 def evaluate(
     notes: Sequence[AuthorNote], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> NotesReport:
-    """Live through the notes in one store.
+    """Remember the notes in one store, in the order of time.
 
     Raises:
         InvalidInputError: a note has an unknown kind.
@@ -111,10 +101,7 @@ def evaluate(
     labelled = {(older, place) for place, note in enumerate(notes) for older in note.changes}
     succeeded = _closed(labelled)
     clock = FakeClock()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as brain,
-    ):
+    with open_scratch_brain(embedder, clock) as brain:
         life = _NotesRun(brain, clock, notes)
         pairs: list[tuple[int, int, bool]] = []
         for place in range(len(notes)):
@@ -124,9 +111,7 @@ def evaluate(
         claimed = {(older, newer) for older, newer, _ in pairs} & labelled
         return NotesReport(
             data=_DATA.format(notes=len(notes), changes=len(labelled)),
-            sha256=hashlib.sha256(
-                files("commonbrain_evals").joinpath(_FILE).read_bytes()
-            ).hexdigest(),
+            sha256=digest_of(_FILE),
             claims=tuple(
                 ClaimedChange(
                     older=notes[older].text,
@@ -153,7 +138,7 @@ def _closed(pairs: Collection[tuple[int, int]]) -> Collection[tuple[int, int]]:
 
 
 class _NotesRun:
-    """The notes, remembered in the order of time by their authors."""
+    """The notes, remembered by their authors."""
 
     def __init__(self, brain: Brain, clock: FakeClock, notes: Sequence[AuthorNote]) -> None:
         self.brain = brain
@@ -167,8 +152,7 @@ class _NotesRun:
     def remember(self, place: int) -> Iterator[tuple[int, int, bool]]:
         """Remember a note, and yield the pairs that the reply names."""
         note = self.notes[place]
-        wait = self.start + timedelta(days=note.day) - self.clock.now()
-        self.clock.move(max(wait, _APART))
+        advance(self.clock, self.start + timedelta(days=note.day), least=_APART)
         agent = note.agent.casefold().replace(" ", "-")
         view = self.brain.acting_as(project=note.project, agent=agent)
         draft = draft_of(note.text, kind=note.kind) if note.kind else draft_of(note.text)
@@ -179,10 +163,10 @@ class _NotesRun:
         self.places[outcome.id] = place
         if outcome.kind == "rule":
             self.rules.setdefault(note.project, []).append(outcome.id)
-        for one in outcome.changes:
-            yield self.places[one.id], place, False
-        for one in outcome.conflicts:
-            yield self.places[one.id], place, True
+        for change in outcome.changes:
+            yield self.places[change.id], place, False
+        for conflict in outcome.conflicts:
+            yield self.places[conflict.id], place, True
 
     def boots(self) -> Iterator[ShownAtBoot]:
         """Yield what the briefing of each project shows."""
@@ -200,23 +184,22 @@ class _NotesRun:
 
 def show_notes(report: NotesReport) -> None:
     """Print the figures, each claim and each note that was refused."""
-    console = Console()
-    right = "-" if report.precision is None else f"{100 * report.precision:.0f}%"
-    lines = [
-        f"{len(report.claims)} claims, {right} right,"
-        f" {100 * report.recall:.0f}% of the labelled changes,"
-        f" {report.open_reviews} open reviews, {len(report.refused)} refused",
-        *(
-            f"{one.project}: {one.rules_shown} of {one.rules} rules at boot, {one.tokens} tokens"
-            for one in report.boots
-        ),
-        *(
-            f"{'right' if one.is_right else 'wrong'}"
-            f"{' (in review)' if one.is_conflict else ''}: {one.older} / {one.newer}"
-            for one in report.claims
-        ),
-        *(f"refused: {text}" for text in report.refused),
-    ]
-    for line in lines:
-        console.print(line, markup=False, highlight=False)
-    console.print(report.data, markup=False, style="dim")
+    right = "-" if report.precision is None else f"{report.precision:.0%}"
+    show_lines(
+        [
+            f"{len(report.claims)} claims, {right} right, {report.recall:.0%} of the labelled"
+            f" changes, {report.open_reviews} open reviews, {len(report.refused)} refused",
+            *(
+                f"{boot.project}: {boot.rules_shown} of {boot.rules} rules at boot,"
+                f" {boot.tokens} tokens"
+                for boot in report.boots
+            ),
+            *(
+                f"{'right' if claim.is_right else 'wrong'}"
+                f"{' (in review)' if claim.is_conflict else ''}: {claim.older} / {claim.newer}"
+                for claim in report.claims
+            ),
+            *(f"refused: {text}" for text in report.refused),
+            report.data,
+        ]
+    )

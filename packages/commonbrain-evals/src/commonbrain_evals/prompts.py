@@ -4,19 +4,13 @@ Each half has a store with all memories of the data, and the prompts of its own.
 the first of a session of its own, and goes the way that the prompt hook takes.
 """
 
-import hashlib
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.resources import files
-from pathlib import Path
 from statistics import mean
-from typing import Final
+from typing import Any, Final
 
 from commonbrain_models.calibration import CalibrationSplit, split_of
-from rich.console import Console
-from rich.table import Table
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
@@ -24,8 +18,16 @@ from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HOOK_PROMPT_TOKENS, QUERY_CHARS_MAX, RECALL_ITEMS_DEFAULT
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain_evals.rows import read_rows
+from commonbrain.testing.builders import FakeClock
+from commonbrain_evals.labelled import (
+    Figure,
+    digest_of,
+    open_scratch_brain,
+    read_rows,
+    share,
+    show_figures,
+    show_lines,
+)
 
 _FILE: Final = "prompts.jsonl"
 _DATA: Final = (
@@ -100,7 +102,7 @@ class PromptReport:
 
     data: str
     sha256: str
-    figures: tuple[Mapping[str, object], ...]
+    figures: tuple[Figure, ...]
     rows: tuple[PromptResult, ...]
 
 
@@ -111,7 +113,7 @@ def read_prompts() -> tuple[Sequence[StoredText], Sequence[LabelledPrompt]]:
     """
     stored: list[StoredText] = []
     prompts: list[LabelledPrompt] = []
-    for row in read_rows(_FILE):
+    for row in read_rows(dict[str, Any], _FILE):
         if "prompt" in row:
             text = row["prompt"]
             prompts.append(
@@ -121,8 +123,8 @@ def read_prompts() -> tuple[Sequence[StoredText], Sequence[LabelledPrompt]]:
         half, place = split_of(row["memory"]), len(stored)
         stored.append(StoredText(kind=row["kind"], text=row["memory"]))
         prompts += [
-            LabelledPrompt(sort=one["sort"], half=half, text=one["text"], memory=place)
-            for one in row["prompts"]
+            LabelledPrompt(sort=prompt["sort"], half=half, text=prompt["text"], memory=place)
+            for prompt in row["prompts"]
         ]
     return stored, prompts
 
@@ -142,19 +144,16 @@ def evaluate(
     """
     rows: list[PromptResult] = []
     clock = FakeClock()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as opened,
-    ):
+    with open_scratch_brain(embedder, clock) as opened:
         brain = opened.acting_as(project=_PROJECT)
         texts: dict[str, str] = {}
         memory_ids: list[str] = []
-        for one in stored:
+        for memory in stored:
             clock.move(_APART)
-            [outcome] = brain.remember(one.text, kind=one.kind, chunks=False).items
+            [outcome] = brain.remember(memory.text, kind=memory.kind, chunks=False).items
             if outcome.id is None:
-                raise InvalidInputError(f"{one.text!r} was not stored: {outcome.reason}")
-            texts[outcome.id] = one.text
+                raise InvalidInputError(f"{memory.text!r} was not stored: {outcome.reason}")
+            texts[outcome.id] = memory.text
             memory_ids.append(outcome.id)
         for number, prompt in enumerate(prompts):
             shown = _shown(brain.acting_as(session=f"session {number}"), prompt.text)
@@ -171,10 +170,9 @@ def evaluate(
                 )
             )
             on_progress((number + 1) / len(prompts))
-    content = files("commonbrain_evals").joinpath(_FILE).read_bytes()
     return PromptReport(
         data=_DATA.format(memories=len(stored), prompts=len(prompts)),
-        sha256=hashlib.sha256(content).hexdigest(),
+        sha256=digest_of(_FILE),
         figures=tuple(_figures(rows)),
         rows=tuple(rows),
     )
@@ -198,63 +196,47 @@ def _reply_to(brain: Brain, prompt: str, *, memory_id: str) -> ReplyResult:
     )
 
 
-def _figures(rows: Sequence[PromptResult]) -> Iterator[Mapping[str, object]]:
+def _figures(rows: Sequence[PromptResult]) -> Iterator[Figure]:
     """Count each half: all related prompts and their sorts, all unrelated ones and theirs."""
-    groups: tuple[tuple[str, Callable[[PromptResult], bool]], ...] = (
-        ("related", lambda row: row.memory is not None),
-        ("unrelated", lambda row: row.memory is None),
-    )
     for half in CalibrationSplit:
-        for name, belongs in groups:
-            here = [row for row in rows if row.half is half and belongs(row)]
-            yield _figure(half, f"all {name}", rows=here)
-            for sort in sorted({row.sort for row in here}):
-                yield _figure(half, sort, rows=[row for row in here if row.sort == sort])
+        for name in ("related", "unrelated"):
+            is_related = name == "related"
+            group = [
+                row for row in rows if row.half is half and (row.memory is not None) is is_related
+            ]
+            yield {"half": str(half), "sort": f"all {name}", **_counts(group)}
+            for sort in sorted({row.sort for row in group}):
+                counts = _counts([row for row in group if row.sort == sort])
+                yield {"half": str(half), "sort": sort, **counts}
 
 
-def _figure(
-    half: CalibrationSplit, sort: str, *, rows: Sequence[PromptResult]
-) -> Mapping[str, object]:
+def _counts(rows: Sequence[PromptResult]) -> Figure:
     related = [row for row in rows if row.memory is not None]
     shown = sum(len(row.shown) for row in related)
-    hits = sum(row.is_right for row in related)
     replies = [row.reply for row in related if row.reply is not None]
-    noisy = sum(bool(row.shown) for row in rows if row.memory is None)
     return {
-        "half": str(half),
-        "sort": sort,
         "prompts": len(rows),
-        "hits": hits / len(related) if related else None,
-        "precision": hits / shown if shown else None,
-        "noise": None if related or not rows else noisy / len(rows),
-        "answered": mean(float(one.is_answered) for one in replies) if replies else None,
-        "tokens": round(mean(one.tokens for one in replies)) if replies else None,
-        "listed": mean(float(one.is_listed) for one in replies) if replies else None,
-        "of all": round(mean(one.tokens_of_all for one in replies)) if replies else None,
+        "hits": share(row.is_right for row in related),
+        "precision": sum(row.is_right for row in related) / shown if shown else None,
+        "noise": None if related else share(bool(row.shown) for row in rows),
+        "answered": share(reply.is_answered for reply in replies),
+        "tokens": round(mean(reply.tokens for reply in replies)) if replies else None,
+        "listed": share(reply.is_listed for reply in replies),
+        "of all": round(mean(reply.tokens_of_all for reply in replies)) if replies else None,
     }
 
 
 def show_prompts(report: PromptReport) -> None:
     """Print the figures, and the failures of the half calibrate."""
-    console = Console(highlight=False)
-    related = [one for one in report.figures if one["tokens"] is not None]
-    for title, figures, names in (
-        ("Prompts", report.figures, ("hits", "precision", "noise")),
-        ("Recall of related prompts", related, ("answered", "tokens", "listed", "of all")),
-    ):
-        table = Table("half", "sort", "prompts", *names, title=title)
-        for figure in figures:
-            table.add_row(*(_cell(figure[name]) for name in ("half", "sort", "prompts", *names)))
-        console.print(table)
-    for row in report.rows:
-        if row.half is CalibrationSplit.CALIBRATE and not row.is_right:
-            shown = " / ".join(row.shown) or "nothing"
-            console.print(f"{row.sort}: {row.prompt!r}, shown: {shown}", markup=False)
-    console.print(report.data, markup=False, style="dim")
-    console.print(f"sha256 {report.sha256}", markup=False, style="dim")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{100 * value:.1f}%" if isinstance(value, float) else str(value)
+    names = ("half", "sort", "prompts")
+    columns = (*names, "hits", "precision", "noise")
+    show_figures("Prompts", report.figures, columns=columns, digits=1)
+    related = [figure for figure in report.figures if figure["tokens"] is not None]
+    columns = (*names, "answered", "tokens", "listed", "of all")
+    show_figures("Recall of related prompts", related, columns=columns, digits=1)
+    show_lines(
+        f"{row.sort}: {row.prompt!r}, shown: {' / '.join(row.shown) or 'nothing'}"
+        for row in report.rows
+        if row.half is CalibrationSplit.CALIBRATE and not row.is_right
+    )
+    show_lines([report.data, f"sha256 {report.sha256}"])

@@ -6,19 +6,13 @@ the episodes of a day are held against as many tokens of its events, and recall 
 episodes against recall of the one without, at equal budgets.
 """
 
-import hashlib
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 from commonbrain_models.calibration import CalibrationSplit, split_of
-from rich.console import Console
-from rich.table import Table
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
@@ -27,9 +21,16 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
-from commonbrain_evals.rows import read_rows
+from commonbrain_evals.labelled import (
+    Figure,
+    digest_of,
+    open_scratch_brain,
+    read_rows,
+    show_figures,
+    show_lines,
+)
 
 _FILE: Final = "days.jsonl"
 _DATA: Final = (
@@ -115,12 +116,12 @@ class ReflectionReport:
     """By half: the share of their sources' tokens that all episodes take."""
     rows: tuple[DayQuestionResult, ...]
     facts: tuple[FactsResult, ...]
-    figures: tuple[Mapping[str, object], ...]
+    figures: tuple[Figure, ...]
 
 
 def read_days() -> Sequence[Day]:
     """Read the days that ship with the package, in the order of time."""
-    return [_day(row) for row in read_rows(_FILE)]
+    return [_day(row) for row in read_rows(dict[str, Any], _FILE)]
 
 
 def _day(row: Mapping[str, Any]) -> Day:
@@ -156,16 +157,15 @@ def _on_whole_day(single: Sequence[DayQuestion], *, day: str) -> Iterator[DayQue
 def evaluate(
     days: Sequence[Day], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> ReflectionReport:
-    """Live through the days of each half that there is in a store of its own, then ask."""
+    """Remember the days of each half in a store of its own, then ask."""
     tally = _ReflectionTally()
     for number, half in enumerate(CalibrationSplit):
         own = [day for day in days if day.half is half]
         if not own:
             continue
         with (
-            tempfile.TemporaryDirectory() as folder,
-            _lived(own, Path(folder) / "on.db", embedder=embedder, reflects=True) as on,
-            _lived(own, Path(folder) / "off.db", embedder=embedder, reflects=False) as off,
+            _remembered(own, embedder, reflects=True) as on,
+            _remembered(own, embedder, reflects=False) as off,
         ):
             on_progress((number + 0.5) / len(CalibrationSplit))
             _ask_all(on, own, off=off, tally=tally)
@@ -176,7 +176,7 @@ def evaluate(
             events=sum(len(day.events) for day in days),
             questions=len(tally.rows),
         ),
-        sha256=hashlib.sha256(files("commonbrain_evals").joinpath(_FILE).read_bytes()).hexdigest(),
+        sha256=digest_of(_FILE),
         tokens=tally.tokens,
         rows=tuple(tally.rows),
         facts=tuple(tally.facts),
@@ -192,12 +192,10 @@ class _ReflectionTally:
 
 
 @contextmanager
-def _lived(
-    days: Sequence[Day], path: Path, *, embedder: Embedder, reflects: bool
-) -> Generator[Brain]:
+def _remembered(days: Sequence[Day], embedder: Embedder, *, reflects: bool) -> Generator[Brain]:
     """Remember the events of the days at their times, and reflect every evening."""
     clock = FakeClock(days[0].date)
-    with a_brain(path, clock=clock, embedder=embedder) as brain:
+    with open_scratch_brain(embedder, clock) as brain:
         for day in days:
             for event in day.events:
                 clock.move(event.at - clock.now())
@@ -213,11 +211,11 @@ def _ask_all(on: Brain, days: Sequence[Day], *, off: Brain, tally: _ReflectionTa
     half = days[0].half
     episodes = on.recall(kinds=[Kind.EPISODE], max_items=100, max_tokens=RECALL_TOKENS_MAX).items
     events = [event for day in days for event in day.events]
-    in_episodes = sum(estimate(one.shown_text) for one in episodes)
+    in_episodes = sum(estimate(episode.shown_text) for episode in episodes)
     tally.tokens[half] = in_episodes / sum(estimate(event.text) for event in events)
     tally.facts.append(_facts(on, events, half=half))
     for day in days:
-        own = [one for one in episodes if one.occurred_at.date() == day.date.date()]
+        own = [episode for episode in episodes if episode.occurred_at.date() == day.date.date()]
         for question in day.questions:
             shown = {
                 **dict(_of_day(question, day, episodes=own, off=off)),
@@ -234,7 +232,7 @@ def _of_day(
     question: DayQuestion, day: Day, *, episodes: Sequence[Item], off: Brain
 ) -> Iterator[tuple[str, float]]:
     """Show as many tokens of a day's events as its episodes have, at most the budget."""
-    of_episodes = [line for one in episodes for line in one.shown_text.splitlines()]
+    of_episodes = [line for episode in episodes for line in episode.shown_text.splitlines()]
     recalled = off.recall(
         question.text,
         since=day.date,
@@ -243,11 +241,11 @@ def _of_day(
         max_tokens=RECALL_TOKENS_MAX,
         bump=False,
     )
-    whole = sum(estimate(one.shown_text) for one in episodes)
+    whole = sum(estimate(episode.shown_text) for episode in episodes)
     ways = {
         "episodes of the day": of_episodes,
-        "its newest events": [f"{one.author}: {one.text}" for one in reversed(day.events)],
-        "its events, recalled": [line for one in recalled.items for line in _lines(one)],
+        "its newest events": [f"{event.author}: {event.text}" for event in reversed(day.events)],
+        "its events, recalled": [line for item in recalled.items for line in _lines(item)],
     }
     for budget in BUDGETS:
         for name, lines in ways.items():
@@ -263,7 +261,7 @@ def _of_store(question: DayQuestion, *, on: Brain, off: Brain) -> Iterator[tuple
             ("recall of episodes alone", on, [Kind.EPISODE]),
         ):
             recalled = brain.recall(question.text, kinds=kinds, max_tokens=budget, bump=False)
-            lines = [line for one in recalled.items for line in _lines(one)]
+            lines = [line for item in recalled.items for line in _lines(item)]
             yield f"{name} {budget}", _share(question, lines)
 
 
@@ -292,11 +290,11 @@ def _share(question: DayQuestion, lines: Sequence[str]) -> float:
 
 
 def _facts(brain: Brain, events: Sequence[Event], *, half: CalibrationSplit) -> FactsResult:
-    ids = [one.memory.id for one in brain.review("proposals", limit=100).proposals]
+    ids = [proposal.memory.id for proposal in brain.review("proposals", limit=100).proposals]
     proposed = [brain.get(id_) for id_ in ids]
     facts = [event.text for event in events if event.is_fact]
     bodies = [one.body or "" for one in proposed]
-    wrong = [body for body in bodies if not any(_is_of(body, text) for text in facts)]
+    wrong = [body for body in bodies if not any(_states(body, text) for text in facts)]
     return FactsResult(
         half=half,
         proposed=len(proposed),
@@ -306,49 +304,48 @@ def _facts(brain: Brain, events: Sequence[Event], *, half: CalibrationSplit) -> 
     )
 
 
-def _is_of(body: str, text: str) -> bool:
+def _states(body: str, text: str) -> bool:
     return body.partition(": ")[2].rstrip(".") in text or body.rstrip(".") in text
 
 
-def _figures(rows: Sequence[DayQuestionResult]) -> Iterator[Mapping[str, object]]:
+def _figures(rows: Sequence[DayQuestionResult]) -> Iterator[Figure]:
     for half in dict.fromkeys(row.half for row in rows):
-        own = [row for row in rows if row.half is half]
-        single = [row for row in own if not row.sort.startswith("day: ")]
-        whole = [row for row in own if row.sort.startswith("day: ")]
-        for name, those in (("one thing", single), ("whole day", whole)):
-            for way in those[0].shown:
-                share = sum(row.shown[way] for row in those) / len(those)
+        for name, is_whole_day in (("one thing", False), ("whole day", True)):
+            group = [
+                row
+                for row in rows
+                if row.half is half and row.sort.startswith("day: ") is is_whole_day
+            ]
+            for way in group[0].shown:
                 yield {
                     "half": str(half),
                     "questions": name,
-                    "count": len(those),
+                    "count": len(group),
                     "shown": way,
-                    "answered": round(share, 4),
+                    "answered": round(sum(row.shown[way] for row in group) / len(group), 4),
                 }
 
 
 def show_reflection(report: ReflectionReport) -> None:
     """Print the figures, and the wrong proposals of the half calibrate."""
-    console = Console(highlight=False)
-    ways = list(dict.fromkeys(str(row["shown"]).rpartition(" ")[0] for row in report.figures))
-    for half in report.tokens:
-        table = Table("questions", "shown", *_COLUMNS, title=f"Answered, {half}")
-        own = [row for row in report.figures if row["half"] == half]
-        for name in dict.fromkeys(str(row["questions"]) for row in own):
-            by_way = {row["shown"]: row["answered"] for row in own if row["questions"] == name}
-            for way in ways:
-                cells = (by_way.get(f"{way} {tokens}") for tokens in _COLUMNS)
-                table.add_row(
-                    name, way, *("" if one is None else f"{float(str(one)):.0%}" for one in cells)
-                )
-        console.print(table)
-        console.print(f"Episodes take {report.tokens[half]:.0%} of the tokens of all events.")
-    for one in report.facts:
-        console.print(
-            f"{one.half}: {one.proposed} facts proposed, {one.right} of them right,"
-            f" {one.marked} marked"
+    for half, tokens in report.tokens.items():
+        table: dict[tuple[str, str], dict[str, Any]] = {}
+        for figure in report.figures:
+            if figure["half"] == half:
+                way, _, budget = figure["shown"].rpartition(" ")
+                names = {"questions": figure["questions"], "shown": way}
+                row = table.setdefault((figure["questions"], way), names | dict.fromkeys(_COLUMNS))
+                row[budget] = figure["answered"]
+        columns = ("questions", "shown", *_COLUMNS)
+        show_figures(f"Answered, {half}", table.values(), columns=columns)
+        show_lines([f"Episodes take {tokens:.0%} of the tokens of all events."])
+    for facts in report.facts:
+        show_lines(
+            [
+                f"{facts.half}: {facts.proposed} facts proposed, {facts.right} of them right,"
+                f" {facts.marked} marked"
+            ]
         )
-        if one.half is CalibrationSplit.CALIBRATE:
-            for text in one.wrong:
-                console.print(f"not a fact: {text}", markup=False)
-    console.print(report.data, markup=False, style="dim")
+        if facts.half is CalibrationSplit.CALIBRATE:
+            show_lines(f"not a fact: {text}" for text in facts.wrong)
+    show_lines([report.data])

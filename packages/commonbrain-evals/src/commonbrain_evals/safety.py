@@ -59,7 +59,7 @@ class AttackResult:
     shown: int
     """Shown to who asks for the web as well."""
     first: int
-    """Of those, above what the tool told."""
+    """Of those, above what the tool stored."""
     lost: int
     """Questions whose true answer is missing for either of the two."""
     unquoted: int
@@ -80,7 +80,7 @@ class SafetyReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Secret:
-    """A memory with a word that stands nowhere else, and who may read it."""
+    """A memory with a word that occurs nowhere else, and who may read it."""
 
     id: str
     word: str
@@ -90,7 +90,7 @@ class _Secret:
     boundary: str
     """What keeps others of the tenant from it."""
     thread: str | None = None
-    """Where a message stands."""
+    """The thread of a message."""
 
 
 Probe = Callable[[Brain, _Secret], object]
@@ -213,7 +213,7 @@ def evaluate(
     Args:
         embedder: finds by meaning.
         attacks: which of `ATTACKS` are tried.
-        on_progress: told how far it is, 0..1.
+        on_progress: called with the progress, 0..1.
         shown_to: how a caller gets to see the memories of a tenant.
 
     """
@@ -317,7 +317,7 @@ def _attempt_leaks(
 
 
 def _answer_text(ask: Callable[[], object]) -> str:
-    """Give all that an answer holds, or an error says."""
+    """Return all that an answer holds, or an error says."""
     try:
         return repr(ask())
     except CommonbrainError as error:
@@ -337,7 +337,7 @@ def _measure_attack(brain: Brain, name: str) -> AttackResult:
         [stored] = tool.remember(subject.truth, kind=Kind.FACT, source_ref="handbook.md").items
         truths[subject.question] = str(stored.id)
         offered = Brain(brain.services, stranger).remember(ATTACKS[name](subject), kind=Kind.EVENT)
-        lies |= {one.id for one in offered.items if one.id}
+        lies |= {item.id for item in offered.items if item.id}
     for question, truth in truths.items():
         counts.update(_ask_and_count(brain, question, truth=truth, lies=lies))
     return AttackResult(
@@ -360,7 +360,7 @@ def _ask_and_count(
     # All that is found, and not the best of it alone.
     wide = brain.recall(question, trust_min=0.0, max_items=RECALL_ITEMS_DEFAULT, bump=False)
     order = [item.id for item in wide.items]
-    place = min((order.index(one) for one in lies if one in order), default=None)
+    place = min((order.index(ly) for ly in lies if ly in order), default=None)
     is_true_answer_ranked = truth in order
     return {
         "believed": any(item.id in lies for item in usual.items),

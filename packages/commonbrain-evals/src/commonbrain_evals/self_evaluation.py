@@ -50,7 +50,7 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.guard import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
+from commonbrain.storage.repositories.learning import StoredEvaluation
 from commonbrain.text.segmentation import split_sentences
 from commonbrain_evals.self_evaluation_figures import DEPTH, figure, gain
 
@@ -131,7 +131,9 @@ def _query_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
 def _common(memories: Iterable[Memory]) -> Counter[str]:
     """Count the memories that contain each word."""
     return Counter(
-        word for one in memories for word in set(_content_words(full_text(one.headline, one.body)))
+        word
+        for memory in memories
+        for word in set(_content_words(full_text(memory.headline, memory.body)))
     )
 
 
@@ -144,7 +146,7 @@ def unanswerable_questions(
 ) -> list[StoreQuestion]:
     """Make questions without an answer, from words that each occur in one other memory only."""
     common = _common(memories)
-    contents = (_content_words(full_text(one.headline, one.body)) for one in memories)
+    contents = (_content_words(full_text(memory.headline, memory.body)) for memory in memories)
     lone = [
         min(own, key=lambda word: hash_draw(seed, word))
         for words in contents
@@ -193,7 +195,7 @@ _SHARES: Final = {"p50": 0.5, "p95": 0.95}
 
 @dataclass(frozen=True, slots=True)
 class _FrozenClock:
-    """A clock that stands still for the questions and measures durations as usual."""
+    """A clock that is stopped for the questions and measures durations as usual."""
 
     at: datetime
     running: Clock
@@ -387,7 +389,7 @@ class Evaluate:
         """
         services, spaces = self.services, EmbeddingSpaces(self.services, self.caller)()
         name = find_embedder(services, embedder).space.name
-        missing = next((one.missing for one in spaces if one.name == name), None)
+        missing = next((space.missing for space in spaces if space.name == name), None)
         if missing is None:
             raise NotFoundError(
                 f"The store has no space {name}.",
@@ -460,7 +462,7 @@ class Evaluate:
         self, exam: EvaluationSet, answers: Sequence[RankedAnswer], *, id_: int
     ) -> StoredEvaluation:
         """Summarize the answers of all questions."""
-        took = sorted(one.ms for one in answers)
+        took = sorted(answer.ms for answer in answers)
         took_ms = {
             name: round(took[min(len(took) - 1, int(share * len(took)))], 1)
             for name, share in _SHARES.items()
@@ -470,8 +472,11 @@ class Evaluate:
             name=SELF,
             at=exam.at,
             agent=self.caller.agent,
-            figures=_figures(answers),
-            setup={**exam.setup, "lacks": sorted({part for one in answers for part in one.lacks})},
+            figures={name: figure(values) for name, values in _values(answers).items()},
+            setup={
+                **exam.setup,
+                "lacks": sorted({part for answer in answers for part in answer.lacks}),
+            },
             took_ms=took_ms,
         )
 
@@ -532,18 +537,16 @@ def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
         after, seen = page[-1], seen + len(page)
 
 
-def _figures(answers: Sequence[RankedAnswer]) -> dict[str, Figure]:
-    return {name: figure(values) for name, values in _values(answers).items()}
-
-
 def _values(answers: Sequence[RankedAnswer]) -> dict[str, list[float]]:
     """Return the values of every figure, one for each question."""
     made: dict[str, list[float]] = {}
     for sort, prefix in ((QuestionKind.KNOWN, ""), (QuestionKind.ASKED, "asked_")):
-        those = [one for one in answers if one.sort is sort]
+        those = [answer for answer in answers if answer.sort is sort]
         for name, values in _measures(those).items() if those else ():
             made[f"{prefix}{name}"] = values
-    nothing = [float(not one.is_found) for one in answers if one.sort is QuestionKind.ABSENT]
+    nothing = [
+        float(not answer.is_found) for answer in answers if answer.sort is QuestionKind.ABSENT
+    ]
     return {**made, "abstained": nothing}
 
 
@@ -559,15 +562,15 @@ def _paired(
 
 
 def _median_ms(answers: Sequence[RankedAnswer]) -> float:
-    return round(median(one.ms for one in answers), 1)
+    return round(median(answer.ms for answer in answers), 1)
 
 
 def _measures(answers: Sequence[RankedAnswer]) -> dict[str, list[float]]:
     """Return every metric of every answer."""
-    first = [min(one.ranks, default=0) for one in answers]
+    first = [min(answer.ranks, default=0) for answer in answers]
     return {
         **{f"hit_{depth}": [float(0 < rank <= depth) for rank in first] for depth in (1, 5, DEPTH)},
         "mrr": [1 / rank if rank else 0.0 for rank in first],
-        "ndcg": [gain(one.ranks, of=one.gold) for one in answers],
-        "packed": [one.packed for one in answers],
+        "ndcg": [gain(answer.ranks, of=answer.gold) for answer in answers],
+        "packed": [answer.packed for answer in answers],
     }

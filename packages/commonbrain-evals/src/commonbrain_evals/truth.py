@@ -5,18 +5,12 @@ among those of all other cases of its half, and a question in other words. The l
 holds.
 """
 
-import hashlib
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 from commonbrain_models.calibration import CalibrationSplit, split_of
-from rich.console import Console
-from rich.table import Table
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
@@ -25,8 +19,17 @@ from commonbrain.model.recall_result import EARLIER, Item
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain_evals.rows import read_rows
+from commonbrain.testing.builders import FakeClock
+from commonbrain_evals.labelled import (
+    Figure,
+    advance,
+    digest_of,
+    open_scratch_brain,
+    read_rows,
+    share,
+    show_figures,
+    show_lines,
+)
 
 _FILES: Final = ("truth.jsonl", "holding.jsonl")
 _DATA: Final = (
@@ -100,12 +103,12 @@ class TruthReport:
     without: tuple[str, ...]
     """Parts of recall that were left out."""
     rows: tuple[CaseResult, ...]
-    figures: tuple[Mapping[str, object], ...]
+    figures: tuple[Figure, ...]
 
 
 def read_cases() -> Sequence[Case]:
     """Read the cases that ship with the package."""
-    entries, pairs = (read_rows(name) for name in _FILES)
+    entries, pairs = (read_rows(dict[str, Any], name) for name in _FILES)
     return [*map(_case, entries), *map(_case_holding, pairs)]
 
 
@@ -127,8 +130,10 @@ def _case(row: Mapping[str, Any]) -> Case:
     return Case(
         sort=row["type"],
         half=split_of(entries[0]["text"]),
-        texts=tuple(one["text"] for one in entries),
-        times=tuple(timedelta(days=one["day"], minutes=one.get("minute", 0)) for one in entries),
+        texts=tuple(entry["text"] for entry in entries),
+        times=tuple(
+            timedelta(days=entry["day"], minutes=entry.get("minute", 0)) for entry in entries
+        ),
         session=entries[0].get("session"),
         question=row.get("question"),
         right=frozenset(() if row.get("current") is None else (row["current"],)),
@@ -142,20 +147,18 @@ def evaluate(
     without: Sequence[str] = (),
     on_progress: Progress = ignore_progress,
 ) -> TruthReport:
-    """Live through the cases of each half in one store, then ask, `without` parts of recall."""
+    """Remember the cases of each half in one store, then ask, `without` parts of recall."""
     rows: list[CaseResult] = []
     for number, half in enumerate(CalibrationSplit):
-        own = [case for case in cases if case.half is half]
-        with tempfile.TemporaryDirectory() as folder:
-            clock = FakeClock()
-            with a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as brain:
-                rows += _TruthRun(brain, clock, own, without=without).results()
+        chosen = [case for case in cases if case.half is half]
+        clock = FakeClock()
+        with open_scratch_brain(embedder, clock) as brain:
+            rows += _TruthRun(brain, clock, chosen, without=without).results()
         on_progress((number + 1) / len(CalibrationSplit))
-    content = b"".join(files("commonbrain_evals").joinpath(one).read_bytes() for one in _FILES)
     return TruthReport(
         data=_DATA.format(rows=len(cases)),
         without=tuple(without),
-        sha256=hashlib.sha256(content).hexdigest(),
+        sha256=digest_of(*_FILES),
         rows=tuple(rows),
         figures=tuple(_figures(rows)),
     )
@@ -189,8 +192,7 @@ class _TruthRun:
             for place, time in enumerate(case.times)
         )
         for time, number, place in order:
-            wait = start + time - self.clock.now()
-            self.clock.move(max(wait, timedelta(seconds=1)))
+            advance(self.clock, start + time)
             self._remember(number, place)
         self.clock.move(_AFTER)
         return [self._ask(number, case) for number, case in enumerate(self.cases)]
@@ -208,27 +210,24 @@ class _TruthRun:
             self.reported.add(number)
 
     def _ask(self, number: int, case: Case) -> CaseResult:
-        own: list[tuple[int, Item]] = []
-        ranks: dict[int, int] = {}
+        shown: dict[int, tuple[int, Item]] = {}
         if case.question is not None:
             answer = self.recall(
                 case.question, max_items=_ITEMS, bump=False, project=self.brain.caller.project
             )
-            known = ((self.ids.get(item.id, (-1, -1)), item) for item in answer.items)
-            own = [(place, item) for (case_number, place), item in known if case_number == number]
-            ranks = {
-                self.ids[item.id][1]: rank
-                for rank, item in enumerate(answer.items)
-                if self.ids.get(item.id, (-1, -1))[0] == number
-            }
+            for rank, item in enumerate(answer.items):
+                case_number, place = self.ids.get(item.id, (-1, -1))
+                if case_number == number:
+                    shown[place] = rank, item
+        first = next(iter(shown), None)
         return CaseResult(
             sort=case.sort,
             half=case.half,
             question=case.question,
             texts=case.texts,
-            is_right=own[:1] != [] and own[0][0] in case.right if case.right else None,
-            is_in_three=_is_in_three(case, ranks),
-            is_outdated=any(is_marked(item) for _, item in own),
+            is_right=first in case.right if case.right else None,
+            is_in_three=_is_in_three(case, {place: rank for place, (rank, _) in shown.items()}),
+            is_outdated=any(is_marked(item) for _, item in shown.values()),
             is_refused=number in self.refused,
             is_reported=number in self.reported,
         )
@@ -237,7 +236,7 @@ class _TruthRun:
 def _is_in_three(case: Case, ranks: Mapping[int, int]) -> bool | None:
     if case.changed is None:
         return None
-    current = min((ranks[one] for one in case.right if one in ranks), default=_IN_THREE)
+    current = min((ranks[place] for place in case.right if place in ranks), default=_IN_THREE)
     older = ranks.get(case.changed)
     return current < _IN_THREE and (older is None or abs(older - current) == 1)
 
@@ -247,7 +246,7 @@ def is_marked(item: Item) -> bool:
     return any(note.startswith(EARLIER) for note in item.notes)
 
 
-def _figures(rows: Sequence[CaseResult]) -> Iterator[Mapping[str, object]]:
+def _figures(rows: Sequence[CaseResult]) -> Iterator[Figure]:
     for half in CalibrationSplit:
         here = [row for row in rows if row.half is half]
         groups = {
@@ -256,42 +255,29 @@ def _figures(rows: Sequence[CaseResult]) -> Iterator[Mapping[str, object]]:
         }
         for row in here:
             groups.setdefault(row.sort, []).append(row)
-        for sort, those in sorted(groups.items()):
-            if not those:
-                continue
-            right = [row.is_right for row in those if row.is_right is not None]
-            in_three = [row.is_in_three for row in those if row.is_in_three is not None]
-            yield {
-                "half": str(half),
-                "sort": sort,
-                "cases": len(those),
-                "right_first": sum(right) / len(right) if right else None,
-                "in_three": sum(in_three) / len(in_three) if in_three else None,
-                "outdated": sum(row.is_outdated for row in those) / len(those),
-                "recognised": sum(row.is_refused for row in those) / len(those),
-                "reported": sum(row.is_reported for row in those) / len(those),
-            }
+        for sort, group in sorted(groups.items()):
+            if group:
+                yield {
+                    "half": str(half),
+                    "sort": sort,
+                    "cases": len(group),
+                    "right_first": share(row.is_right for row in group),
+                    "in_three": share(row.is_in_three for row in group),
+                    "outdated": share(row.is_outdated for row in group),
+                    "recognised": share(row.is_refused for row in group),
+                    "reported": share(row.is_reported for row in group),
+                }
 
 
 def show_truth(report: TruthReport) -> None:
     """Print the figures, and the failures of the half calibrate."""
-    table = Table(title="Truth")
-    names = (
+    columns = (
         *("half", "sort", "cases", "right_first", "in_three", "outdated", "recognised", "reported"),
     )
-    for name in names:
-        table.add_column(name.replace("_", " "))
-    for row in report.figures:
-        table.add_row(*(_cell(row[name]) for name in names))
-    console = Console()
-    console.print(table)
-    for row in report.rows:
-        if row.half is CalibrationSplit.CALIBRATE and row.is_right is False:
-            console.print(f"{row.sort}: {row.question} / {' / '.join(row.texts)}", markup=False)
-    console.print(report.data, markup=False, style="dim")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{100 * value:.0f}%" if isinstance(value, float) else str(value)
+    show_figures("Truth", report.figures, columns=columns)
+    show_lines(
+        f"{row.sort}: {row.question} / {' / '.join(row.texts)}"
+        for row in report.rows
+        if row.half is CalibrationSplit.CALIBRATE and row.is_right is False
+    )
+    show_lines([report.data])

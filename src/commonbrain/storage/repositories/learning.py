@@ -174,9 +174,7 @@ def _figures_of(row: RowMapping) -> dict[str, Any]:
     return {**row, "figures": figures}
 
 
-_AS_STORED: Final = (
-    *("id", "asked_at", "agent", "session", "query", "ranker", "stages_ms"),
-)
+_AS_STORED: Final = (*("id", "asked_at", "agent", "session", "query", "ranker", "stages_ms"),)
 """What an entry of the log and its row have alike."""
 _SHOWN_MAX: Final = 200
 """Recalls of one session looked through for one that showed a memory, the latest."""

@@ -113,5 +113,5 @@ def fill(eval_store: EvalStore, ranked: Iterable[int], *, tokens: int) -> tuple[
 
 
 def sources(eval_store: EvalStore, ranked: Iterable[int]) -> Sequence[str]:
-    """Give the sources of memories, each once, in their order."""
+    """Return the sources of memories, each once, in their order."""
     return list(dict.fromkeys(eval_store.source(id_) for id_ in ranked))

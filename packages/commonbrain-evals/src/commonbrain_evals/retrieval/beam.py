@@ -13,10 +13,9 @@ from typing import Any, Final, cast
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import source_reference
-from commonbrain_evals.retrieval.conversations import corpus_of, ended
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question, corpus_of, ended
 from commonbrain_evals.retrieval.data_files import files_in, read_json
-from commonbrain_evals.retrieval.recipes import CHATS
+from commonbrain_evals.retrieval.study import CHATS
 
 _EXPECTS: Final = (
     "one chat, or a folder of chats, each a JSON object with chat and probing_questions."
@@ -62,7 +61,13 @@ def _corpus(chat: _Chat, *, name: str, file: str) -> Corpus:
     return corpus_of(
         name,
         # Times go through JSON's own types, as in any file that the importer reads.
-        [{"turns": [{**turn, "time": _shown(turn["time"])} for turn in turns]}],
+        [
+            {
+                "turns": [
+                    {**turn, "time": turn["time"] and turn["time"].isoformat()} for turn in turns
+                ]
+            }
+        ],
         questions=questions,
         ends_at=last + timedelta(days=1),
         # A thread is one exchange; people sit down for a batch of them.
@@ -74,7 +79,7 @@ def _corpus(chat: _Chat, *, name: str, file: str) -> Corpus:
 
 
 def _turns(chat: _Chat, *, file: str) -> Iterator[dict[str, Any]]:
-    """Give the messages; only the first of a batch tells the day, and the rest follow it."""
+    """Yield the messages; only the first of a batch tells the day, and the rest follow it."""
     day: datetime | None = None
     for number, batch in enumerate(chat.chat):
         for exchange, messages in enumerate(batch.turns):
@@ -89,7 +94,7 @@ def _turns(chat: _Chat, *, file: str) -> Iterator[dict[str, Any]]:
                     "session": f"{number + 1}.{exchange + 1}",
                     "time": day,
                 }
-                # What is said later on the same day is told apart by its second.
+                # Later messages of the same day differ by seconds.
                 day = day and day + timedelta(seconds=1)
 
 
@@ -98,10 +103,6 @@ def _day(anchor: str, *, where: str) -> datetime:
         return datetime.strptime(anchor, _DATE).replace(tzinfo=UTC)
     except ValueError:
         raise InvalidInputError(f"{where}: time_anchor is no date like March-15-2024.") from None
-
-
-def _shown(time: datetime | None) -> str | None:
-    return time and time.isoformat()
 
 
 def _question(
@@ -123,7 +124,7 @@ def _question(
 
 
 def _numbers(value: object) -> Iterator[int]:
-    """Give the ids wherever they stand: some questions part them by what they say."""
+    """Yield the ids at any depth: some questions group them."""
     if isinstance(value, int):
         yield value
     elif isinstance(value, list | dict):

@@ -16,10 +16,9 @@ from pydantic import Field
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
-from commonbrain_evals.retrieval.conversations import UNDATED
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.corpora import UNDATED, Corpus, DataSet, Question
 from commonbrain_evals.retrieval.data_files import read_json_lines, validate_as
-from commonbrain_evals.retrieval.recipes import DOCUMENTS
+from commonbrain_evals.retrieval.study import DOCUMENTS
 
 _EXPECTS: Final = "a folder with corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv."
 _JUDGEMENTS: Final = ("qrels.tsv", "qrels/test.tsv")
@@ -48,7 +47,7 @@ class _Judgement:
 def _files(path: Path) -> Sequence[Path]:
     judgement_file = [path / name for name in _JUDGEMENTS if (path / name).is_file()][:1]
     data_files = [path / "corpus.jsonl", path / "queries.jsonl", *judgement_file]
-    missing = [one.name for one in data_files if not one.is_file()]
+    missing = [file.name for file in data_files if not file.is_file()]
     if missing or not judgement_file:
         raise InvalidInputError(
             f"{path} has no {', '.join(missing) or _JUDGEMENTS[0]}.", hint=f"Give {_EXPECTS}"

@@ -1,13 +1,15 @@
-"""Two runs held against each other, question by question."""
+"""Two runs, compared question by question."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import fmean
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
+from commonbrain_evals.measures import Estimate, estimate_mean
 from commonbrain_evals.retrieval.record import ALL, Run
+
+ValuesByQuestion = Mapping[str, Mapping[str, float]]
+"""By the id of a question, the value of each metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,53 +61,71 @@ def compare(before: Run, after: Run, *, system: str) -> Comparison:
         raise InvalidInputError(
             "The runs have no question in common.", hint="Give both the same seed."
         )
-    groups = {ALL: shared}
-    for id_ in shared:
-        groups.setdefault(before.categories[id_], [])
-        if before.categories[id_] != ALL:
-            groups[before.categories[id_]].append(id_)
-    pairs = _Pairs(before=before, after=after, system=system)
+    first, second = (_by_question(run, system) for run in (before, after))
     return Comparison(
         system=system,
         questions=len(shared),
         unshared_questions=len(set(before.categories) ^ set(after.categories)),
         unlike=tuple(_unlike(before, after)),
-        rows=tuple(row for name, ids in groups.items() for row in pairs.rows(name, ids)),
+        rows=compare_values(
+            {id_: before.categories[id_] for id_ in shared},
+            before=first,
+            after=second,
+            metrics=[metric for metric in before.values[system] if metric in after.values[system]],
+            seed=before.setup.seed,
+        ),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pairs:
-    """The values of both runs by question."""
+def compare_values(
+    categories: Mapping[str, str],
+    *,
+    before: ValuesByQuestion,
+    after: ValuesByQuestion,
+    metrics: Sequence[str],
+    seed: int,
+) -> tuple[Difference, ...]:
+    """Compare metrics over all questions, and over those of each category.
 
-    before: Run
-    after: Run
-    system: str
-
-    def rows(self, category: str, ids: Sequence[str]) -> list[Difference]:
-        """Compare every metric that both have."""
-        first, second = (run.values[self.system] for run in (self.before, self.after))
-        return [self._row(category, ids, metric=metric) for metric in first if metric in second]
-
-    def _row(self, category: str, ids: Sequence[str], *, metric: str) -> Difference:
-        one, other = (_by_id(run, self.system)[metric] for run in (self.before, self.after))
-        before = np.array([one[id_] for id_ in ids], dtype=np.float64)
-        after = np.array([other[id_] for id_ in ids], dtype=np.float64)
-        change = estimate_mean(list(after - before), seed=self.before.setup.seed)
-        return Difference(
-            category=category,
-            metric=metric,
-            before=round(float(before.mean()), 5),
-            after=round(float(after.mean()), 5),
-            difference=change,
-            is_beyond_noise=change.is_beyond_noise,
+    `categories` has the category of each question by its id, which is also in `before` and `after`.
+    """
+    groups = {ALL: list(categories)}
+    for id_, category in categories.items():
+        if category != ALL:
+            groups.setdefault(category, []).append(id_)
+    return tuple(
+        _difference(
+            category,
+            metric,
+            before=[before[id_][metric] for id_ in ids],
+            after=[after[id_][metric] for id_ in ids],
+            seed=seed,
         )
+        for category, ids in groups.items()
+        for metric in metrics
+    )
 
 
-def _by_id(run: Run, system: str) -> Mapping[str, Mapping[str, float]]:
+def _difference(
+    category: str, metric: str, *, before: Sequence[float], after: Sequence[float], seed: int
+) -> Difference:
+    change = estimate_mean([new - old for old, new in zip(before, after, strict=True)], seed=seed)
+    return Difference(
+        category=category,
+        metric=metric,
+        before=round(fmean(before), 5),
+        after=round(fmean(after), 5),
+        difference=change,
+        is_beyond_noise=change.is_beyond_noise,
+    )
+
+
+def _by_question(run: Run, system: str) -> ValuesByQuestion:
+    rows = zip(*run.values[system].values(), strict=True)
+    metrics = tuple(run.values[system])
     return {
-        metric: dict(zip(run.categories, values, strict=True))
-        for metric, values in run.values[system].items()
+        id_: dict(zip(metrics, row, strict=True))
+        for id_, row in zip(run.categories, rows, strict=True)
     }
 
 

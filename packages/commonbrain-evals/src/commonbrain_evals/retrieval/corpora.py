@@ -1,19 +1,21 @@
-"""What a data set comes to: things to remember, and questions with where their answers stand."""
+"""Data sets as corpora: texts to remember, and questions with the sources of their answers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from commonbrain_import.conversations import drafts_of
 
 from commonbrain.client import Identity
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import DetectedSource, ImportItem, Unreadable
-from commonbrain_evals.retrieval.recipes import Recipe
 
 if TYPE_CHECKING:
-    from commonbrain_evals.retrieval.notes import NoteStore
+    from commonbrain_evals.retrieval.eval_store import NoteStore
+    from commonbrain_evals.retrieval.study import Recipe
 
 
 class Form(StrEnum):
@@ -37,7 +39,7 @@ class Question:
     gold: Mapping[str, int] = field(default_factory=dict[str, int])
     """Relevance by `source_ref`, above 0. Empty: it has no rank to measure."""
     is_answerable: bool = True
-    """Whether its answer was ever told; where it was not, the right answer is none."""
+    """Whether the corpus has its answer; otherwise the right answer is none."""
     asked_at: datetime | None = None
     """When it is asked; by default when its corpus ends."""
     asker: Identity = field(default_factory=Identity)
@@ -58,7 +60,7 @@ class Corpus:
     live: "Callable[[NoteStore], Mapping[str, int]] | None" = None
     """Fills a store in place of an import, where that cannot; gives the memory of each source."""
     begins_at: datetime | None = None
-    """When it begins, if it is lived through."""
+    """When it begins, if it is remembered step by step."""
     session_of: Mapping[str, str] = field(default_factory=dict[str, str])
     """The session of a source whose thread is only a part of one."""
     purpose: str = "Texts of an evaluation"
@@ -70,7 +72,7 @@ class Corpus:
         return iter(())
 
     def read(self, source: Path) -> Iterator[ImportItem]:
-        """Give what is to be remembered, as importers do; the source has been read before."""
+        """Yield what is to be remembered, as importers do; the source has been read before."""
         del source
         for draft in self.drafts():
             yield ImportItem(content=draft, progress=0.0)
@@ -85,7 +87,38 @@ class DataSet:
     """The files that a path leads to, in their order; raises Invalid where one is missing."""
     read: Callable[[Sequence[Path]], Iterator[Corpus]]
     """The corpora, one at a time; raises Invalid naming the file and the place that is wrong."""
-    recipes: Mapping[str, Recipe]
+    recipes: "Mapping[str, Recipe]"
     """The study's for such data, by the name of each."""
     shipped: Path | None = None
     """Where the data is that comes with the package."""
+
+
+UNDATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""When questions are asked about what says nothing of its time; any fixed moment would do."""
+
+
+def ended(times: Iterable[datetime | None]) -> datetime:
+    """Return the last of the times that could be read."""
+    return max((time for time in times if time is not None), default=UNDATED)
+
+
+def corpus_of(
+    name: str,
+    values: Sequence[object],
+    *,
+    questions: Iterable[Question],
+    ends_at: datetime,
+    session_of: Mapping[str, str] | None = None,
+) -> Corpus:
+    """Make a corpus of a conversation in a shape that the importer reads."""
+
+    def drafts() -> Iterator[Draft | Unreadable]:
+        return drafts_of(values, stem=name)
+
+    return Corpus(
+        name=name,
+        drafts=drafts,
+        questions=tuple(questions),
+        ends_at=ends_at,
+        session_of=session_of or {},
+    )

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from commonbrain.model.errors import InvalidInputError
 
@@ -53,9 +53,10 @@ def named_files_in(path: Path, names: Sequence[str], *, expects: str) -> Sequenc
     return paths
 
 
-def as_utc(time: datetime) -> datetime:
-    """Read a time without a zone as UTC."""
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+UtcTime = Annotated[
+    datetime, AfterValidator(lambda time: time if time.tzinfo else time.replace(tzinfo=UTC))
+]
+"""A time of a data file; without a zone it is in UTC."""
 
 
 def validate_as(shape: type[Shape], value: object, *, where: str) -> Shape:

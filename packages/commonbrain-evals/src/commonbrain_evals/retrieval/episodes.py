@@ -10,7 +10,7 @@ nearest to the question.
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 from rich import box
@@ -35,27 +35,16 @@ from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.reports import clauses_of, read_content, without_lead
 from commonbrain.text.segmentation import pieces
 from commonbrain.text.tokens import estimate
+from commonbrain_evals.measures import Estimate, estimate_mean
 from commonbrain_evals.reflection import BUDGETS
 from commonbrain_evals.retrieval.corpora import Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import choose, get_dataset
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.intervals import Estimate, estimate_mean
-from commonbrain_evals.retrieval.sample import choose
+from commonbrain_evals.retrieval.runs import EvalRequest
 
 _FIRST: Final = 10
 _REFLECTED: Final = 0.4
 """About the share of a corpus's time that filling its store and reflecting on it take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectionRequest:
-    """What is measured, and on how much of it."""
-
-    dataset: str
-    path: Path
-    seed: int = 0
-    questions: int | None = None
-    conversations: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +63,7 @@ class EpisodesReport:
     kept: Mapping[str, Estimate]
     """The share of the words of the evidence that the text keeps, by how it was chosen."""
     whole: Mapping[str, Estimate]
-    """The share of the evidence of which the sentence nearest to the question stands in it."""
+    """The share of the evidence whose sentence nearest to the question it contains."""
     gained: Mapping[str, Estimate]
     """What episodes keep more than each plain choice, question by question."""
     recalled: Mapping[str, Estimate]
@@ -98,17 +87,17 @@ class _EpisodeTally:
         self.rows.setdefault(name, []).append(value)
 
     def estimate(self, name: str, *, seed: int) -> Estimate:
-        """Give the mean of what all questions came to."""
+        """Return the mean of what all questions came to."""
         return estimate_mean(self.rows[name], seed=seed)
 
     def change(self, name: str, *, since: str, seed: int) -> Estimate:
-        """Give by how much questions came to more."""
+        """Return by how much questions came to more."""
         pairs = zip(self.rows[name], self.rows[since], strict=True)
         return estimate_mean([one - other for one, other in pairs], seed=seed)
 
 
 def evaluate(
-    request: ReflectionRequest, *, settings: Settings, on_progress: Progress = ignore_progress
+    request: EvalRequest, *, settings: Settings, on_progress: Progress = ignore_progress
 ) -> EpisodesReport:
     """Reflect on public data in stores of its own; the user's store is not opened.
 
@@ -117,12 +106,7 @@ def evaluate(
             of the extra is.
 
     """
-    dataset = DATASETS.get(request.dataset)
-    if dataset is None:
-        raise InvalidInputError(
-            f"There is no data set {request.dataset[:40]!r}.",
-            hint=f"Choose of {', '.join(DATASETS)}.",
-        )
+    dataset = get_dataset(request.dataset)
     files = dataset.files(request.path)
     sample = choose(
         {corpus.name: corpus.questions for corpus in dataset.read(files)},
@@ -150,7 +134,7 @@ def _visit(
     eval_store: EvalStore, questions: Sequence[Question], *, tally: _EpisodeTally, seed: int
 ) -> None:
     """Ask one store before it is reflected on, reflect, and ask it again."""
-    before = [_recalled(eval_store, one, made={}) for one in questions]
+    before = [_recalled(eval_store, question, made={}) for question in questions]
     _reflect(eval_store.brain)
     made = _episodes(eval_store)
     tally.corpora += 1
@@ -163,8 +147,8 @@ def _visit(
     )
     texts = {
         "episodes": {id_: one.text for id_, (one, _) in made.items()},
-        "chance": _chosen(eval_store, made, order=lambda those: _shuffle(those, seed=seed)),
-        "first sentences": _chosen(eval_store, made, order=lambda those: those),
+        "chance": _chosen(eval_store, made, order=partial(_shuffle, seed=seed)),
+        "first sentences": _chosen(eval_store, made, order=list),
     }
     by_source = {eval_store.source(id_): id_ for id_ in eval_store.memories}
     of_episode = {source: id_ for id_, (_, of) in made.items() for source in of}
@@ -206,7 +190,7 @@ def _episodes(eval_store: EvalStore) -> Made:
     brain = eval_store.brain
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         links = tx.links.touching(list(eval_store.memories), types=[LinkType.DERIVED_FROM])
-        known = tx.memories.get(sorted({one.from_id for one in links}))
+        known = tx.memories.get(sorted({link.from_id for link in links}))
     sources: dict[int, list[int]] = {}
     for link in sorted(links, key=lambda one: one.to_id):
         if link.from_id in known and known[link.from_id].kind is Kind.EPISODE:
@@ -220,7 +204,7 @@ def _episodes(eval_store: EvalStore) -> Made:
 def _chosen(
     eval_store: EvalStore, made: Made, *, order: Callable[[list[str]], list[str]]
 ) -> Mapping[int, str]:
-    """Give as many tokens of the same sources as each episode has, chosen in another order."""
+    """Return as many tokens of the same sources as each episode has, chosen in another order."""
     texts: dict[int, str] = {}
     for id_, (episode, of) in made.items():
         budget, sentences_chosen = estimate(episode.text), list[str]()
@@ -234,8 +218,8 @@ def _chosen(
 
 
 def _by_turn(memories: Iterable[Memory]) -> Iterable[str]:
-    """Give the first sentence of every text, then the second of each, and so on."""
-    every = [[one.text[start:end] for start, end in pieces(one.text)] for one in memories]
+    """Yield the first sentence of every text, then the second of each, and so on."""
+    every = [[memory.text[start:end] for start, end in pieces(memory.text)] for memory in memories]
     for place in range(max(map(len, every), default=0)):
         yield from (of[place] for of in every if place < len(of))
 
@@ -246,13 +230,13 @@ def _shuffle(sentences: list[str], *, seed: int) -> list[str]:
 
 
 def _content_share(text: str, within: str) -> float:
-    """Give the share of the words of a text that carry meaning and stand in another."""
+    """Return the share of the content words of a text that another contains."""
     words = read_content(text).all
     return len(words & read_content(within).all) / len(words) if words else 0.0
 
 
 def _answering_sentence(text: str, question: str) -> str:
-    """Give the longest sentence of those that share most words with a question."""
+    """Return the longest sentence of those that share most words with a question."""
     terms = read_content(question).all
 
     def shared(sentence: str) -> tuple[int, int]:
@@ -262,7 +246,7 @@ def _answering_sentence(text: str, question: str) -> str:
 
 
 def _has_clause(kept: str, sentence: str) -> bool:
-    """Say whether a text has a clause of a sentence, without its opening and final mark."""
+    """Return whether a text has a clause of a sentence, without its opening and final mark."""
     return any(without_lead(clause) in kept for clause in clauses_of(sentence))
 
 
@@ -272,7 +256,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _recalled(eval_store: EvalStore, question: Question, *, made: Made) -> Mapping[str, float]:
-    """Say whether all evidence is recalled: by itself, or by an episode that is made of it."""
+    """Return whether all evidence is recalled: by itself, or by an episode that is made of it."""
     brain = eval_store.brain
     if question.asked_at is not None:
         brain = eval_store.at(question.asked_at)
@@ -293,7 +277,7 @@ def _recalled(eval_store: EvalStore, question: Question, *, made: Made) -> Mappi
 def _sources(
     eval_store: EvalStore, result: RecallResult, *, question: Question, made: Made
 ) -> tuple[set[str], set[str]]:
-    """Give what was recalled itself, and what episodes among it say of their sources."""
+    """Return what was recalled itself, and what episodes among it say of their sources."""
     own: set[str] = set()
     by_episodes: set[str] = set()
     for item in result.items:
@@ -335,7 +319,7 @@ def _report(tally: _EpisodeTally, *, seed: int) -> EpisodesReport:
     )
 
 
-def show_reflected(report: EpisodesReport) -> None:
+def show_episodes(report: EpisodesReport) -> None:
     """Print a report."""
     console = Console(highlight=False)
     fraction = report.tokens_of_episodes / max(report.tokens_of_sources, 1)
@@ -356,9 +340,5 @@ def show_reflected(report: EpisodesReport) -> None:
         *report.recalled.items(),
     ]
     for name, one in rows:
-        table.add_row(name, *_format_figure(one))
+        table.add_row(name, f"{one.mean:.1%}", f"{one.low:.1%} to {one.high:.1%}")
     console.print(table)
-
-
-def _format_figure(one: Estimate) -> tuple[str, str]:
-    return f"{one.mean:.1%}", f"{one.low:.1%} to {one.high:.1%}"

@@ -1,21 +1,22 @@
-"""One corpus in a store of its own, with its clock standing still: where questions are asked."""
+"""Stores of evaluations: a corpus is imported or remembered turn by turn, then asked about."""
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.memory import Memory, full_text
+from commonbrain.model.kinds import KINDS, DuplicatePolicy, Kind, MessageDetail
+from commonbrain.model.memory import Draft, Memory, full_text
 from commonbrain.model.query import Candidate
 from commonbrain.model.recall_result import render_item, shown_fields
 from commonbrain.model.scope import Caller
@@ -23,12 +24,117 @@ from commonbrain.retrieval.packing import to_item
 from commonbrain.runtime.bootstrap import build_services
 from commonbrain.runtime.models import make_embedder
 from commonbrain.services import Services
-from commonbrain.testing.builders import SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom
+from commonbrain.text.repetition import may_repeat
 from commonbrain.text.tokens import estimate
-from commonbrain.transfer.imports import ImportReport
 from commonbrain_evals.retrieval.corpora import Corpus, Form
-from commonbrain_evals.retrieval.notes import open_note_store, turns_of
 from commonbrain_evals.retrieval.vectors import CachedEmbedder
+
+_STEP: Final = timedelta(seconds=1)
+"""Between what has the same time, so that the order of the data is the order of the store."""
+PROJECT: Final = "evaluation"
+REPETITION: Final = "repetition"
+"""The rule that only what adds nothing is refused; without it, similarity alone refuses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one person said."""
+
+    source: str
+    session: str
+    at: datetime
+    speaker: str | None
+    text: str
+
+    @property
+    def note(self) -> str:
+        """The text as someone would note it, with the name of who said it."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+def turns_of(corpus: Corpus) -> Iterator[Turn]:
+    """Yield the turns of a corpus in their order; what cannot be read is left out."""
+    at = corpus.ends_at
+    for draft in corpus.drafts():
+        if isinstance(draft, Draft):
+            source = draft.source_ref or ""
+            thread = draft.thread.key if draft.thread else corpus.name
+            detail = draft.detail
+            # What has no time of its own was said when the turn before it was.
+            at = draft.occurred_at or at
+            yield Turn(
+                source=source,
+                session=corpus.session_of.get(source, thread),
+                at=at,
+                speaker=detail.sender if isinstance(detail, MessageDetail) else None,
+                text=draft.body,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class NoteStore:
+    """An empty store whose clock its user moves."""
+
+    brain: Brain
+    clock: FakeClock
+    without: frozenset[str] = frozenset()
+    """May contain `REPETITION`."""
+
+    def advance_to(self, at: datetime) -> None:
+        """Move the clock to a time, or by one second if that has passed."""
+        self.clock.move(max(at - self.clock.now(), _STEP))
+
+    def remember(self, view: Brain, text: str, **more: Any) -> Sequence[ItemResult]:  # noqa: ANN401
+        """Return a text to a view's plain `remember`; `more` goes to it as it is."""
+        items = view.remember(text, **more).items
+        if REPETITION not in self.without:
+            return items
+        return [self._refused_by_similarity(view, item) for item in items]
+
+    def _refused_by_similarity(self, view: Brain, item: ItemResult) -> ItemResult:
+        """Forget what resembles a memory, unless a number, name or negation of it is news.
+
+        This was the rule before repetitions were read, except that the text was never stored.
+        """
+        id_, kind = item.id, item.kind
+        if not (item.status.is_new and id_ and kind and item.similar) or item.conflicts:
+            return item
+        near = item.similar[0]
+        known, own = (self.text(shown) for shown in (near.id, id_))
+        is_alike = near.similarity >= self.brain.services.store.space.similar_threshold
+        if KINDS[kind].on_duplicate is not DuplicatePolicy.REFUSE or not is_alike:
+            return item
+        if not may_repeat(own, known=known):
+            return item
+        view.forget(id_, reason="similar to another memory")
+        return replace(item, status=ItemStatus.DUPLICATE, id=near.id, similar=(near,))
+
+    def text(self, shown: str) -> str:
+        """Return the text of a memory by its id as it is shown."""
+        id_ = ids.parse(ids.MEMORY, shown)
+        memory = self.memories([id_])[id_]
+        return full_text(memory.headline, memory.body)
+
+    def memories(self, ids_: Sequence[int]) -> Mapping[int, Memory]:
+        """Read memories by id, whoever may see them."""
+        with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
+            return tx.memories.get(ids_)
+
+
+@contextmanager
+def open_note_store(
+    *, settings: Settings, start: datetime, seed: int = 0, without: Iterable[str] = ()
+) -> Generator[NoteStore]:
+    """Open an empty store at a time; it is gone afterwards."""
+    with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
+        clock = FakeClock(start)
+        services = build_services(
+            settings, Path(folder) / "brain.db", clock=clock, random_source=SeededRandom(seed)
+        )
+        with Brain(services, Caller(agent="evaluation", project=PROJECT)) as brain:
+            yield NoteStore(brain, clock, frozenset(without))
+
 
 _FORMAT: Final = "corpus"
 _PAGE: Final = 1000
@@ -41,7 +147,7 @@ class FrozenClock:
     at: datetime
 
     def now(self) -> datetime:
-        """Give that moment."""
+        """Return that moment."""
         return self.at
 
     def elapsed_ms(self) -> float:
@@ -62,8 +168,10 @@ class EvalStore:
     """A filled store, with what baselines need to know of its memories."""
 
     brain: Brain
-    report: ImportReport
-    """What became of each piece on its way in."""
+    stored: int
+    """Pieces that became memories."""
+    refused: int = 0
+    """Pieces that did not."""
     seconds: float
     """How long it took to remember them."""
     memories: Mapping[int, Memory]
@@ -78,23 +186,23 @@ class EvalStore:
 
     @property
     def services(self) -> Services:
-        """What the store's paths stand on."""
+        """The services of the store."""
         return self.brain.services
 
     def at(self, at: datetime) -> Brain:
-        """Give the brain as it is at another moment."""
+        """Return the brain as it is at another moment."""
         return Brain(replace(self.services, clock=FrozenClock(at)), self.brain.caller)
 
     def source(self, memory_id: int) -> str:
-        """Give where a memory comes from, which is what questions name as evidence."""
+        """Return where a memory comes from, which is what questions name as evidence."""
         return self.source_of.get(memory_id, "")
 
     def findable(self, gold: Mapping[str, int]) -> Mapping[str, int]:
-        """Give gold without what repeats other gold; what repeats anything else stays missing."""
+        """Return gold without what repeats other gold; what repeats anything else stays missing."""
         return {source: of for source, of in gold.items() if self.said_by.get(source) not in gold}
 
     def sessions(self, sources: Iterable[str]) -> Sequence[str]:
-        """Give the sessions of sources, each once, in their order."""
+        """Return the sessions of sources, each once, in their order."""
         sessions_known = (self.session_of.get(source) for source in sources)
         return list(dict.fromkeys(session for session in sessions_known if session is not None))
 
@@ -117,7 +225,7 @@ class EvalStore:
         name = self._session(max(dated, key=lambda one: (one.occurred_at, one.id)))
         memories = [one for one in dated if self._session(one) == name]
         return LastSession(
-            sources=frozenset(self.source(one.id) for one in memories),
+            sources=frozenset(self.source(memory.id) for memory in memories),
             tokens=_spoken_tokens(memories),
         )
 
@@ -127,7 +235,8 @@ class EvalStore:
 
 def _spoken_tokens(memories: Iterable[Memory]) -> int:
     return sum(
-        estimate(f"{one.speaker or ''}: {full_text(one.headline, one.body)}\n") for one in memories
+        estimate(f"{memory.speaker or ''}: {full_text(memory.headline, memory.body)}\n")
+        for memory in memories
     )
 
 
@@ -169,11 +278,12 @@ def _imported(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Eva
             memories = _read_all(brain)
             yield EvalStore(
                 brain=brain,
-                report=report,
+                stored=report.stored,
+                refused=report.read - report.stored,
                 seconds=seconds,
                 memories=memories,
                 session_of=_sessions(memories.values()),
-                source_of={id_: one.source_ref or "" for id_, one in memories.items()},
+                source_of={id_: memory.source_ref or "" for id_, memory in memories.items()},
             )
 
 
@@ -204,17 +314,11 @@ def _remembered(
                     said_by[turn.source] = source_of[id_]
         seconds = time.perf_counter() - started
         store.advance_to(corpus.ends_at)
-        # As above, no question's vector is ready.
-        services = replace(store.brain.services, embedder=make_embedder(settings))
-        brain = Brain(services, store.brain.caller)
+        brain = _with_new_embedder(store.brain, settings)
         yield EvalStore(
             brain=brain,
-            report=ImportReport(
-                format=form,
-                source=corpus.name,
-                read=len(source_of) + refused,
-                stored=len(source_of),
-            ),
+            stored=len(source_of),
+            refused=refused,
             seconds=seconds,
             memories=_read_all(brain),
             session_of={turn.source: turn.session for turn in turns},
@@ -233,12 +337,9 @@ def _lived(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalSt
         memory_of = live(store)
         seconds = time.perf_counter() - started
         store.advance_to(corpus.ends_at)
-        # As above, no question's vector is ready.
-        services = replace(store.brain.services, embedder=make_embedder(settings))
-        count = len(memory_of)
         yield EvalStore(
-            brain=Brain(services, store.brain.caller),
-            report=ImportReport(format="lived", source=corpus.name, read=count, stored=count),
+            brain=_with_new_embedder(store.brain, settings),
+            stored=len(memory_of),
             seconds=seconds,
             memories=_read_all(store.brain),
             session_of={},
@@ -246,12 +347,17 @@ def _lived(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalSt
         )
 
 
+def _with_new_embedder(brain: Brain, settings: Settings) -> Brain:
+    """Return a brain that finds the vector of no question ready, as after an import."""
+    return Brain(replace(brain.services, embedder=make_embedder(settings)), brain.caller)
+
+
 def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:
     """Name sessions by what the store calls their threads."""
     return {
-        one.source_ref or "": str(one.detail.thread_id)
-        for one in memories
-        if isinstance(one.detail, MessageDetail) and one.detail.thread_id is not None
+        memory.source_ref or "": str(memory.detail.thread_id)
+        for memory in memories
+        if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None
     }
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Final, cast
 
@@ -34,11 +33,10 @@ from commonbrain.runtime.bootstrap import build_services
 from commonbrain.services import Services
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import SeededRandom
-from commonbrain_evals.retrieval.comparison import Comparison, Difference
+from commonbrain_evals.retrieval.comparison import Comparison, compare_values
 from commonbrain_evals.retrieval.corpora import Corpus, Question
-from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.datasets import get_dataset
 from commonbrain_evals.retrieval.eval_store import FrozenClock
-from commonbrain_evals.retrieval.intervals import estimate_mean
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain_evals.retrieval.record import ALL
 from commonbrain_evals.retrieval.tables import show_comparison
@@ -119,7 +117,7 @@ def learn(
         memories = _fill(full, corpora, settings=settings, seed=request.seed)
         for number, half in enumerate((corpora[::2], corpora[1::2])):
             on_progress(1 - 2 * _AGENT_QUERY + _AGENT_QUERY * number)
-            other_half = [one for one in corpora if one not in half]
+            other_half = [corpus for corpus in corpora if corpus not in half]
             copied = _copy_store(full, Path(folder) / f"half-{number}.db")
             with _open_at_end(copied, corpora, settings=settings, seed=request.seed) as services:
                 halves.append(
@@ -136,12 +134,7 @@ def learn(
 
 
 def _read(request: LearnRequest) -> Sequence[Corpus]:
-    dataset = DATASETS.get(request.dataset)
-    if dataset is None:
-        raise InvalidInputError(
-            f"There is no data set {request.dataset[:40]!r}.",
-            hint=f"Choose of {', '.join(DATASETS)}.",
-        )
+    dataset = get_dataset(request.dataset)
     corpora = list(dataset.read(dataset.files(request.path)))
     if len(corpora) < 2:  # noqa: PLR2004 one to learn from, one to ask
         raise InvalidInputError(
@@ -253,7 +246,7 @@ def _simulate_use(
 def _sessions(
     corpus: Corpus, *, random_source: random.Random
 ) -> Iterator[tuple[str, Sequence[Question]]]:
-    questions = [one for one in corpus.questions if one.gold]
+    questions = [question for question in corpus.questions if question.gold]
     random_source.shuffle(questions)
     for start in range(0, len(questions), _OF_A_SESSION):
         yield corpus.name, questions[start : start + _OF_A_SESSION]
@@ -266,7 +259,7 @@ def _choose_ratings(
     noise: float,
     random_source: random.Random,
 ) -> Iterator[str]:
-    """Give what is rated of an answer: its evidence, and by mistake something else instead."""
+    """Yield what is rated of an answer: its evidence, and by mistake something else instead."""
     other_items = [id_ for id_, source in shown.items() if source not in question.gold]
     for id_, source in shown.items():
         if source in question.gold:
@@ -303,41 +296,20 @@ def _ranked(recall: Recall, question: Question, *, project: str) -> tuple[Sequen
 
 
 def _compare_rankings(rankings: _Rankings, *, seed: int) -> Comparison:
-    """Hold both rankings of every question against each other, by category."""
-    gold = {one.id: dict(one.gold) for one in rankings.questions}
-    before, after = measure(gold, rankings.fixed), measure(gold, rankings.learnt)
-    groups = {ALL: list(gold)}
-    for one in rankings.questions:
-        groups.setdefault(one.category, []).append(one.id)
+    """Compare both rankings of every question, by category."""
+    gold = {question.id: dict(question.gold) for question in rankings.questions}
     return Comparison(
         system="recall, by fixed weights and by what was learnt",
         questions=len(gold),
         unshared_questions=0,
         unlike=(),
-        rows=tuple(
-            _difference(
-                (name, metric),
-                before=[before[id_][metric] for id_ in ids],
-                after=[after[id_][metric] for id_ in ids],
-                seed=seed,
-            )
-            for name, ids in groups.items()
-            for metric in METRICS
+        rows=compare_values(
+            {question.id: question.category for question in rankings.questions},
+            before=measure(gold, rankings.fixed),
+            after=measure(gold, rankings.learnt),
+            metrics=METRICS,
+            seed=seed,
         ),
-    )
-
-
-def _difference(
-    of: tuple[str, str], *, before: Sequence[float], after: Sequence[float], seed: int
-) -> Difference:
-    change = estimate_mean([two - one for one, two in zip(before, after, strict=True)], seed=seed)
-    return Difference(
-        category=of[0],
-        metric=of[1],
-        before=round(fmean(before), 5),
-        after=round(fmean(after), 5),
-        difference=change,
-        is_beyond_noise=change.is_beyond_noise,
     )
 
 

@@ -15,10 +15,9 @@ from commonbrain_import.conversations import parse_turn_time
 
 from commonbrain.transfer.importer import source_reference
 from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain_evals.retrieval.conversations import corpus_of, ended
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question, corpus_of, ended
 from commonbrain_evals.retrieval.data_files import read_json_list, require_file
-from commonbrain_evals.retrieval.recipes import TALKS
+from commonbrain_evals.retrieval.study import TALKS
 
 _EXPECTS: Final = "a JSON list of samples, each with sample_id, conversation and qa."
 _CATEGORIES: Final[Mapping[int, str]] = {

@@ -12,10 +12,9 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import source_reference
-from commonbrain_evals.retrieval.conversations import corpus_of
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question, corpus_of
 from commonbrain_evals.retrieval.data_files import read_json_list, require_file
-from commonbrain_evals.retrieval.recipes import CHATS
+from commonbrain_evals.retrieval.study import CHATS
 
 _EXPECTS: Final = (
     "a JSON list of questions, each with question_id, question_type, question, question_date, "

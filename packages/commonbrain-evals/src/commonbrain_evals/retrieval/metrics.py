@@ -29,7 +29,7 @@ Rankings = Mapping[str, Sequence[str]]
 
 
 def measure(gold: Gold, rankings: Rankings) -> dict[str, dict[str, float]]:
-    """Give every metric of every question; one without a ranking found nothing."""
+    """Return every metric of every question; one without a ranking found nothing."""
     trec = import_module("pytrec_eval")
     cuts = ",".join(map(str, CUTS))
     measure_names = {"ndcg_cut.10", "recip_rank", f"recall.{cuts}", f"success.{cuts}"}
@@ -41,7 +41,7 @@ def measure(gold: Gold, rankings: Rankings) -> dict[str, dict[str, float]]:
 
 
 def _scored(ranking: Sequence[str]) -> dict[str, float]:
-    """Give scores that fall by rank: trec_eval sorts by score, and breaks ties by name."""
+    """Return scores that fall by rank: trec_eval sorts by score, and breaks ties by name."""
     return {source: float(DEPTH - rank) for rank, source in enumerate(ranking[:DEPTH])}
 
 

@@ -11,8 +11,7 @@ from commonbrain.model.memory import Draft
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.datasets import DATASETS
-from commonbrain_evals.retrieval.environment import digest
-from commonbrain_evals.retrieval.record import Run
+from commonbrain_evals.retrieval.record import Run, digest
 
 _METRIC: Final = "R@10 all"
 _INSTEAD: Final = 3
@@ -48,7 +47,7 @@ class Miss:
 
 
 def misses_of(run: Run, path: Path, *, count: int) -> Iterator[Miss]:
-    """Give the first misses of a run, in the order of the data.
+    """Yield the first misses of a run, in the order of the data.
 
     Raises:
         InvalidInputError: the data is not what the run was on.
@@ -63,10 +62,12 @@ def misses_of(run: Run, path: Path, *, count: int) -> Iterator[Miss]:
     values = run.values.get(RECALL, {}).get(_METRIC, ())
     missed_ids = {id_ for id_, value in zip(run.categories, values, strict=True) if not value}
     for corpus in dataset.read(files):
-        pending_questions = [one for one in corpus.questions if one.id in missed_ids][:count]
+        pending_questions = [
+            question for question in corpus.questions if question.id in missed_ids
+        ][:count]
         if pending_questions:
             texts = _texts(corpus)
-            yield from (_miss(run, one, texts=texts) for one in pending_questions)
+            yield from (_miss(run, question, texts=texts) for question in pending_questions)
             count -= len(pending_questions)
         if not count:
             return

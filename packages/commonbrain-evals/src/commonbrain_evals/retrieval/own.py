@@ -7,17 +7,16 @@ no answer. One store for all.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain_evals.retrieval.conversations import ended
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.data_files import as_utc, named_files_in, read_json_lines
-from commonbrain_evals.retrieval.recipes import TALKS
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question, ended
+from commonbrain_evals.retrieval.data_files import UtcTime, named_files_in, read_json_lines
+from commonbrain_evals.retrieval.study import TALKS
 
 _EXPECTS: Final = "a folder with memories.jsonl and questions.jsonl."
 _FILES: Final = ("memories.jsonl", "questions.jsonl")
@@ -28,7 +27,7 @@ class _OwnMemory:
     id: str
     text: str
     kind: str | None = None
-    at: datetime | None = None
+    at: UtcTime | None = None
     by: str | None = None
     thread: str | None = None
     tags: tuple[str, ...] = ()
@@ -42,10 +41,6 @@ class _OwnQuestion:
     category: str = "all"
 
 
-def _files(path: Path) -> Sequence[Path]:
-    return named_files_in(path, _FILES, expects=_EXPECTS)
-
-
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     memories, own_question = files
     own_memory = list(read_json_lines(_OwnMemory, memories))
@@ -57,7 +52,7 @@ def _read(files: Sequence[Path]) -> Iterator[Corpus]:
             _question(one, memory_ids=memory_ids, file=own_question.name)
             for one in read_json_lines(_OwnQuestion, own_question)
         ),
-        ends_at=ended(one.at and as_utc(one.at) for one in own_memory) + timedelta(days=1),
+        ends_at=ended(one.at for one in own_memory) + timedelta(days=1),
     )
 
 
@@ -67,7 +62,7 @@ def _draft(own_memory: _OwnMemory) -> Draft:
         kind=own_memory.kind,
         body=own_memory.text,
         source_ref=own_memory.id,
-        occurred_at=own_memory.at and as_utc(own_memory.at),
+        occurred_at=own_memory.at,
         tags=own_memory.tags,
         people=(own_memory.by,) if own_memory.by and not is_message else (),
         thread=ThreadRef(key=own_memory.thread, subject=own_memory.thread)
@@ -92,4 +87,9 @@ def _question(own_question: _OwnQuestion, *, memory_ids: set[str], file: str) ->
     )
 
 
-OWN: Final = DataSet(expects=_EXPECTS, files=_files, read=_read, recipes=TALKS)
+OWN: Final = DataSet(
+    expects=_EXPECTS,
+    files=lambda path: named_files_in(path, _FILES, expects=_EXPECTS),
+    read=_read,
+    recipes=TALKS,
+)

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from commonbrain.storage.repositories.learning import StoredEvaluation
-from commonbrain_evals.retrieval.intervals import Estimate
+from commonbrain_evals.measures import Estimate
 from commonbrain_evals.retrieval.metrics import CUTS
 from commonbrain_evals.retrieval.record import ALL, Run
 
@@ -47,7 +47,11 @@ def over_time(evaluations: Sequence[StoredEvaluation], names: Sequence[str]) -> 
     """Draw figures of one store as they were measured, the oldest first, with their intervals."""
     canvas, axes = _canvas("", "%")
     for name in names:
-        those = [(one.at, one.figures[name]) for one in evaluations if name in one.figures]
+        those = [
+            (evaluation.at, evaluation.figures[name])
+            for evaluation in evaluations
+            if name in evaluation.figures
+        ]
         series = [Estimate(mean=one.mean, low=one.low, high=one.high) for _, one in those]
         _line(axes, [at for at, _ in those], up=series, label=name)
     canvas.autofmt_xdate()
@@ -66,7 +70,7 @@ def _by_tokens(run: Run) -> str:
     canvas, axes = _canvas("tokens packed", "% of questions")
     for name in run.systems:
         rows = [one for tokens, one in run.budgets[name].items() if tokens.isdecimal()]
-        _line(axes, [one.tokens for one in rows], up=[one.evidence for one in rows], label=name)
+        _line(axes, [row.tokens for row in rows], up=[row.evidence for row in rows], label=name)
     return _svg(canvas, axes)
 
 

@@ -16,9 +16,7 @@ from commonbrain_evals.retrieval.baselines import BASELINES, RECALL, fill, searc
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, LastSession
 from commonbrain_evals.retrieval.metrics import DEPTH
-from commonbrain_evals.retrieval.recipes import Recipe
-from commonbrain_evals.retrieval.shapes import Shapes
-from commonbrain_evals.retrieval.study import rank
+from commonbrain_evals.retrieval.study import Recipe, Shapes, rank
 
 BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
 """Tokens that an answer may take."""
@@ -47,7 +45,7 @@ class QuestionRun:
     sessions: Mapping[str, Sequence[str]]
     """The sessions of what is ranked, each by its best, by system; none where none is asked of."""
     gold_sessions: Mapping[str, int]
-    """Those that its evidence stands in."""
+    """The sessions of its evidence."""
     packed: Mapping[str, Mapping[str, PackedEvidence]]
     """By system and tokens allowed."""
     ms: Mapping[str, float]
@@ -110,7 +108,7 @@ class QuestionRunner:
         )
 
     def abstains(self, question: Question) -> bool:
-        """Say whether recall finds nothing that answers."""
+        """Return whether recall finds nothing that answers."""
         result = self._recall(self.eval_store.brain)(question.text, bump=False)
         return result.verdict is not ResultStatus.FOUND
 

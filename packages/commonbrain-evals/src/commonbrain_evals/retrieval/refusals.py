@@ -5,29 +5,27 @@ What is refused is listed with the text that it repeats, for a person to read. N
 hold, so that hardly any should change another.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from commonbrain_models.calibration import CalibrationSplit, split_of
 from rich.console import Console
 
 from commonbrain.config import Settings
 from commonbrain.ingestion.result import ItemStatus
-from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.memory import full_text
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain_evals.retrieval.beam import BEAM
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
-from commonbrain_evals.retrieval.environment import commit, digest
+from commonbrain_evals.retrieval.eval_store import Turn, open_note_store, turns_of
 from commonbrain_evals.retrieval.locomo import LOCOMO
-from commonbrain_evals.retrieval.notes import NoteStore, Turn, open_note_store, turns_of
+from commonbrain_evals.retrieval.record import commit, digest
 from commonbrain_evals.retrieval.tables import empty_table, percent
 
 _SHOWN: Final = 10
@@ -52,22 +50,6 @@ class Wording(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedTurn:
-    """One text that was refused, and the memory that says it already."""
-
-    conversation: str
-    source: str
-    wording: Wording
-    half: CalibrationSplit
-    status: ItemStatus
-    text: str
-    known_source: str
-    known_text: str
-    similarity: float | None
-    """Cosine of the sentence that repeats; None where it is the same word for word."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OutdatingTurn:
     """One text that changes an earlier one, according to the reply."""
 
@@ -78,6 +60,15 @@ class OutdatingTurn:
     text: str
     known_source: str
     known_text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedTurn(OutdatingTurn):
+    """One text that was refused, and the memory that says it already."""
+
+    status: ItemStatus
+    similarity: float | None
+    """Cosine of the sentence that repeats; None where it is the same word for word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +107,7 @@ def evaluate(
     conversations: int | None = None,
     on_progress: Progress = ignore_progress,
 ) -> RefusalReport:
-    """Give all turns of a LoCoMo file, or of a BEAM chat or folder, to plain `remember`.
+    """Return all turns of a LoCoMo file, or of a BEAM chat or folder, to plain `remember`.
 
     `conversations` limits it to the first so many.
 
@@ -144,8 +135,8 @@ def evaluate(
         shares=tuple(
             _share(results, wording, half=half) for wording in Wording for half in CalibrationSplit
         ),
-        rows=tuple(one.refused for one in results if one.refused is not None),
-        changes=tuple(change for one in results for change in one.changes),
+        rows=tuple(result.refused for result in results if result.refused is not None),
+        changes=tuple(change for result in results for change in result.changes),
     )
 
 
@@ -161,7 +152,7 @@ class _Result:
 
 
 def _share(results: Sequence[_Result], wording: Wording, *, half: CalibrationSplit) -> RefusalShare:
-    own = [one for one in results if (one.wording, one.half) == (wording, half)]
+    own = [result for result in results if (result.wording, result.half) == (wording, half)]
     return RefusalShare(
         wording=wording,
         half=half,
@@ -182,7 +173,7 @@ def _dataset(path: Path) -> DataSet:
 
 
 def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iterator[_Result]:
-    """Give each text in turn to a store of its own."""
+    """Yield each text in turn to a store of its own."""
     turns = list(turns_of(corpus))
     source_of: dict[str, str] = {}
     with open_note_store(settings=settings, start=turns[0].at) as store:
@@ -194,8 +185,15 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
                 new = [item for item in items if item.status.is_new and item.id is not None]
                 source_of |= {str(item.id): turn.source for item in new}
                 # A text that is too long for one memory is refused only if all its parts are.
-                known = None if new else next((one for one in items if one.id is not None), None)
+                known = None if new else next((item for item in items if item.id is not None), None)
                 half = split_of(turn.text)
+                where: Mapping[str, Any] = {
+                    "conversation": corpus.name,
+                    "source": turn.source,
+                    "wording": wording,
+                    "half": half,
+                    "text": text,
+                }
                 yield _Result(
                     wording=wording,
                     half=half,
@@ -204,25 +202,17 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
                     refused=None
                     if known is None
                     else RefusedTurn(
-                        conversation=corpus.name,
-                        source=turn.source,
-                        wording=wording,
-                        half=half,
-                        status=known.status,
-                        text=text,
+                        **where,
                         known_source=source_of.get(str(known.id), ""),
-                        known_text=_known_text(store, str(known.id)),
+                        known_text=store.text(str(known.id)),
+                        status=known.status,
                         similarity=known.similar[0].similarity if known.similar else None,
                     ),
                     changes=tuple(
                         OutdatingTurn(
-                            conversation=corpus.name,
-                            source=turn.source,
-                            wording=wording,
-                            half=half,
-                            text=text,
+                            **where,
                             known_source=source_of.get(change.id, ""),
-                            known_text=_known_text(store, change.id),
+                            known_text=store.text(change.id),
                         )
                         for item in items
                         for change in item.changes
@@ -233,14 +223,8 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
 def _texts(turn: Turn, wording: Wording) -> Sequence[str]:
     if wording is Wording.SENTENCES:
         sentences = split_sentences(turn.text)
-        return [one for one in sentences if count_words(one) >= _SENTENCE_WORDS_MIN]
+        return [sentence for sentence in sentences if count_words(sentence) >= _SENTENCE_WORDS_MIN]
     return [turn.note if wording is Wording.NAMED else turn.text]
-
-
-def _known_text(store: NoteStore, shown_id: str) -> str:
-    id_ = ids.parse(ids.MEMORY, shown_id)
-    memory = store.memories([id_])[id_]
-    return full_text(memory.headline, memory.body)
 
 
 def show_refusals(report: RefusalReport) -> None:
@@ -254,7 +238,7 @@ def show_refusals(report: RefusalReport) -> None:
     names = ("wording", "half", "texts", "refused", "%", "rejected", "outdating", "% outdating")
     table = empty_table("Refused and outdating texts", names)
     for wording in Wording:
-        own = [one for one in report.shares if one.wording is wording]
+        own = [share for share in report.shares if share.wording is wording]
         for name, those in (*((one.half, [one]) for one in own), ("both", own)):
             texts, refused = sum(one.texts for one in those), sum(one.refused for one in those)
             rejected = sum(one.rejected for one in those)

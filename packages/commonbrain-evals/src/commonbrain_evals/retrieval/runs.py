@@ -14,16 +14,12 @@ from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.runtime.models import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
-from commonbrain_evals.retrieval.datasets import DATASETS
-from commonbrain_evals.retrieval.environment import commit, digest, machine
-from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.notes import REPETITION
+from commonbrain_evals.retrieval.corpora import Corpus, Form
+from commonbrain_evals.retrieval.datasets import Sample, choose, get_dataset
+from commonbrain_evals.retrieval.eval_store import REPETITION, open_eval_store
 from commonbrain_evals.retrieval.question_runner import QuestionRunner
-from commonbrain_evals.retrieval.recipes import Recipe
-from commonbrain_evals.retrieval.record import Run, Setup, Times
-from commonbrain_evals.retrieval.sample import Sample, choose
-from commonbrain_evals.retrieval.shapes import Shapes, shapes
+from commonbrain_evals.retrieval.record import Run, Setup, Times, commit, digest, machine
+from commonbrain_evals.retrieval.study import Recipe, shapes
 from commonbrain_evals.retrieval.summary import Harvest, latencies, summarize
 
 _RELEVANT_SETTINGS = (
@@ -37,7 +33,7 @@ _RELEVANT_SETTINGS = (
 """The settings that decide what is found."""
 
 _FILL_SHARE: Final = 0.25
-_SEEN: Final = 0.25
+_SHAPES_SHARE: Final = 0.25
 """About the shares of a corpus's time that filling its store and the study's shapes take."""
 
 
@@ -68,7 +64,8 @@ def run(
             library of the extra is.
 
     """
-    dataset = _dataset(request)
+    dataset = get_dataset(request.dataset)
+    check_parts(request.without, notes=request.form is not Form.MESSAGES)
     files = dataset.files(request.path)
     started, started_ms = datetime.now(UTC), time.perf_counter()
     sample = choose(
@@ -77,15 +74,17 @@ def run(
         conversations=request.conversations,
         seed=request.seed,
     )
-    run_context = _RunContext(
+    context = _RunContext(
         request=request,
         sample=sample,
         recipes=dataset.recipes,
         settings=settings,
         on_progress=on_progress,
     )
-    harvest = _gather(run_context, dataset, files=files)
-    run_record = summarize(harvest, seed=request.seed, parts=ablated(request))
+    harvest = Harvest()
+    for corpus in dataset.read(files):
+        if corpus.name in sample.own:
+            _ask_corpus(context, corpus, harvest=harvest)
     return Run(
         version=version("commonbrain"),
         commit=commit(),
@@ -101,28 +100,8 @@ def run(
         memories=harvest.memories,
         refused=harvest.refused,
         skipped=sample.skipped,
-        history_tokens=run_record.history_tokens,
-        systems=run_record.systems,
-        sessions=run_record.sessions,
-        budgets=run_record.budgets,
-        abstention=run_record.abstention,
-        ablation=run_record.ablation,
-        left_out=run_record.left_out,
-        categories=run_record.categories,
-        values=run_record.values,
-        found=run_record.results,
+        **summarize(harvest, seed=request.seed, parts=ablated(request)),
     )
-
-
-def _dataset(request: EvalRequest) -> DataSet:
-    dataset = DATASETS.get(request.dataset)
-    if dataset is None:
-        raise InvalidInputError(
-            f"There is no data set {request.dataset[:40]!r}.",
-            hint=f"Choose of {', '.join(DATASETS)}.",
-        )
-    check_parts(request.without, notes=request.form is not Form.MESSAGES)
-    return dataset
 
 
 def check_parts(names: Sequence[str], *, notes: bool) -> None:
@@ -141,7 +120,7 @@ def check_parts(names: Sequence[str], *, notes: bool) -> None:
 
 
 def ablated(request: EvalRequest) -> tuple[str, ...]:
-    """Give the parts and groups of parts that are left out in turn."""
+    """Return the parts and groups of parts that are left out in turn."""
     if not request.ablates:
         return ()
     names = (*PARTS, *GROUPS)
@@ -165,7 +144,7 @@ def _setup(request: EvalRequest, files: Sequence[Path], *, settings: Settings) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RunContext:
-    """What stays the same from corpus to corpus."""
+    """The inputs of a run that are the same for every corpus."""
 
     request: EvalRequest
     sample: Sample
@@ -174,60 +153,42 @@ class _RunContext:
     on_progress: Progress
 
 
-def _gather(run_context: _RunContext, dataset: DataSet, *, files: Sequence[Path]) -> Harvest:
-    """Ask every corpus in its turn."""
-    harvest = Harvest()
-    chosen = run_context.sample.own
-    for corpus in dataset.read(files):
-        if corpus.name in chosen:
-            _visit(run_context, corpus, harvest=harvest)
-    return harvest
-
-
-def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> None:
-    """Fill a store with one corpus and ask everything that is to be asked of it."""
-    request, own = run_context.request, run_context.sample.own[corpus.name]
-    done, every = len(harvest.answers), sum(map(len, run_context.sample.own.values()))
+def _ask_corpus(context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> None:
+    """Fill a store with one corpus and ask all questions of it."""
+    request, questions = context.request, context.sample.own[corpus.name]
+    done, total = len(harvest.answers), sum(map(len, context.sample.own.values()))
 
     def move(fraction: float) -> None:
-        run_context.on_progress((done + fraction * len(own)) / every)
+        context.on_progress((done + fraction * len(questions)) / total)
 
     with open_eval_store(
         corpus,
-        settings=run_context.settings,
+        settings=context.settings,
         seed=request.seed,
         form=request.form,
         without=request.without,
     ) as eval_store:
         harvest.take(eval_store)
         move(_FILL_SHARE)
-        asker = QuestionRunner(
+        runner = QuestionRunner(
             eval_store=eval_store,
             overrides=RetrievalOverrides(without=frozenset(request.without)),
-            shapes=_shapes(
-                run_context,
-                eval_store,
-                on_progress=lambda fraction: move(_FILL_SHARE + _SEEN * fraction),
+            # Indexed and embedded once, before anything is timed.
+            shapes=shapes(
+                eval_store.memories,
+                eval_store.services.embedder,
+                has_context=any(recipe.has_context for recipe in context.recipes.values()),
+                on_progress=lambda fraction: move(_FILL_SHARE + _SHAPES_SHARE * fraction),
             ),
-            recipes=run_context.recipes,
+            recipes=context.recipes,
             history_tokens=eval_store.history_tokens(),
             last_session=eval_store.last_session(),
             ablated=ablated(request),
         )
         # What is loaded by the first question is not part of the latency of any.
-        asker.abstains(own[0])
-        for number, question in enumerate(own, 1):
-            harvest.answers.append(asker.ask(question))
-            move(_FILL_SHARE + _SEEN + (1 - _FILL_SHARE - _SEEN) * number / len(own))
-        harvest.foreign += [asker.abstains(one) for one in run_context.sample.foreign[corpus.name]]
-
-
-def _shapes(run_context: _RunContext, eval_store: EvalStore, *, on_progress: Progress) -> Shapes:
-    """Index and embed once what the recipes look at, before anything is timed."""
-    has_context = any(recipe.has_context for recipe in run_context.recipes.values())
-    return shapes(
-        eval_store.memories,
-        eval_store.services.embedder,
-        has_context=has_context,
-        on_progress=on_progress,
-    )
+        runner.abstains(questions[0])
+        start = _FILL_SHARE + _SHAPES_SHARE
+        for number, question in enumerate(questions, 1):
+            harvest.answers.append(runner.ask(question))
+            move(start + (1 - start) * number / len(questions))
+        harvest.foreign += map(runner.abstains, context.sample.foreign[corpus.name])

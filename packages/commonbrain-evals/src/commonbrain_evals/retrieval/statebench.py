@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 from commonbrain_models.calibration import CalibrationSplit, split_of
@@ -28,12 +29,10 @@ from commonbrain.model.scope import Scope
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain_evals.retrieval.ablation import parts_of
+from commonbrain_evals.retrieval.ablation import Differences, differences_of, parts_of
 from commonbrain_evals.retrieval.baselines import BASELINES, RECALL, search
-from commonbrain_evals.retrieval.environment import commit, digest
-from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
-from commonbrain_evals.retrieval.parts import Differences
-from commonbrain_evals.retrieval.record import ALL
+from commonbrain_evals.retrieval.eval_store import NoteStore, open_note_store
+from commonbrain_evals.retrieval.record import ALL, Run, commit, digest, read, read_as
 from commonbrain_evals.retrieval.runs import EvalRequest, ablated, check_parts
 from commonbrain_evals.retrieval.statebench_data import (
     StateNote,
@@ -134,7 +133,7 @@ class StateReport:
 def evaluate(
     request: EvalRequest, *, settings: Settings, on_progress: Progress = ignore_progress
 ) -> StateReport:
-    """Live through each timeline in a store of its own, and ask its questions.
+    """Remember each timeline in a store of its own, and ask its questions.
 
     Raises:
         InvalidInputError: the data is missing or malformed, recall has no such part, or nothing can
@@ -183,7 +182,7 @@ def evaluate(
 
 
 def _choose(timelines: Sequence[Timeline], request: EvalRequest) -> Sequence[Timeline]:
-    usable = [one for one in timelines if one.track in _MENTIONED]
+    usable = [timeline for timeline in timelines if timeline.track in _MENTIONED]
     if not usable:
         raise InvalidInputError(
             "No timeline is of a track that retrieval can answer.", hint=", ".join(_MENTIONED)
@@ -286,8 +285,25 @@ def is_marked(item: Item) -> bool:
     return any(note.startswith(_MARKS) for note in item.notes)
 
 
-def differences(report: StateReport) -> Differences:
-    """Give what leaving out each part changes of `current_first`, by part and measure."""
+def read_differences(records: Sequence[Path]) -> Differences:
+    """Read what leaving out each part changes, of runs and of reports of StateBench.
+
+    Raises:
+        InvalidInputError: a record cannot be read, or none has runs without each part.
+
+    """
+    runs: list[Run] = []
+    differences: dict[tuple[str, str], Sequence[float]] = {}
+    for path in records:
+        try:
+            differences |= differences_of_report(read_as(StateReport, path))
+        except InvalidInputError:
+            runs.append(read(path))
+    return differences if differences and not runs else {**differences_of(runs), **differences}
+
+
+def differences_of_report(report: StateReport) -> Differences:
+    """Return what leaving out each part changes of `current_first`, by part and measure."""
     ranked = [row for row in report.rows if row.systems[RECALL].current_first is not None]
     names = [name for name in ranked[0].systems if name.startswith(_WITHOUT)] if ranked else []
     return {
@@ -334,9 +350,9 @@ def show_states(report: StateReport) -> None:
         + (f", without {', '.join(report.without)}" if report.without else ""),
         markup=False,
     )
-    for metric in dict.fromkeys(one.metric for one in report.figures):
+    for metric in dict.fromkeys(figure.metric for figure in report.figures):
         console.print(_table(report, metric))
-    if any(one.system.startswith(_WITHOUT) for one in report.figures):
+    if any(figure.system.startswith(_WITHOUT) for figure in report.figures):
         console.print(_ablation(report))
     failures = [
         row
@@ -354,15 +370,15 @@ def show_states(report: StateReport) -> None:
 
 def _table(report: StateReport, metric: str) -> Table:
     figures = [
-        one
-        for one in report.figures
-        if one.metric == metric and not one.system.startswith(_WITHOUT)
+        figure
+        for figure in report.figures
+        if figure.metric == metric and not figure.system.startswith(_WITHOUT)
     ]
-    systems = list(dict.fromkeys(one.system for one in figures))
+    systems = list(dict.fromkeys(figure.system for figure in figures))
     table = empty_table(metric, ("half", "track", "questions", *systems))
     cells: dict[tuple[str, str], dict[str, StateFigure]] = {}
-    for one in figures:
-        cells.setdefault((one.half, one.track), {})[one.system] = one
+    for figure in figures:
+        cells.setdefault((figure.half, figure.track), {})[figure.system] = figure
     for (half, track), by_system in cells.items():
         questions = next(iter(by_system.values())).questions
         shares = (percent(by_system[name].count / questions) for name in systems)
@@ -378,11 +394,11 @@ def _ablation(report: StateReport) -> Table:
     title = "What is left out: current_first and stale_above of all tracks, %"
     table = empty_table(title, ("left out", *heads))
     shares = {
-        (one.system, one.metric, one.half): percent(one.count / one.questions)
-        for one in report.figures
-        if one.track == ALL
+        (figure.system, figure.metric, figure.half): percent(figure.count / figure.questions)
+        for figure in report.figures
+        if figure.track == ALL
     }
-    for system in dict.fromkeys(one.system for one in report.figures):
+    for system in dict.fromkeys(figure.system for figure in report.figures):
         if system == RECALL or system.startswith(_WITHOUT):
             name = "" if system == RECALL else system.removeprefix(_WITHOUT)
             table.add_row(name, *(shares.get((system, *column), "") for column in columns))

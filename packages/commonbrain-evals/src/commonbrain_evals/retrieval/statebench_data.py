@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from commonbrain_evals.retrieval.data_files import as_utc, read_json_lines, require_file
+from commonbrain_evals.retrieval.data_files import UtcTime, read_json_lines, require_file
 
 EXPECTS: Final = "JSON lines, each with id, track, actors, initial_state and events."
 _SYSTEM: Final = "system"
@@ -68,7 +68,7 @@ class _Write:
     key: str
     value: str | list[str]
     source: _SourceRecord | None = None
-    ts: datetime | None = None
+    ts: UtcTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class _Truth:
 class _Event:
     """A turn has speaker and text, a write writes, a query prompt and ground_truth."""
 
-    ts: datetime
+    ts: UtcTime
     speaker: str | None = None
     text: str | None = None
     writes: tuple[_Write, ...] = ()
@@ -101,7 +101,7 @@ class _Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Environment:
-    now: datetime
+    now: UtcTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def _timeline(row: _Row) -> Timeline:
     state = row.initial_state
     user = state.identity_role.user_name
     initial = (
-        _note(one, one.ts or state.environment.now, user=user) for one in state.persistent_facts
+        _note(fact, fact.ts or state.environment.now, user=user) for fact in state.persistent_facts
     )
     given = chain(initial, *(_events(row.id, event, user=user) for event in row.events))
     # The sort is stable: what has the same time stays in the order of the file.
@@ -143,11 +143,11 @@ def _timeline(row: _Row) -> Timeline:
 
 
 def _events(timeline_id: str, event: _Event, *, user: str) -> Iterator[StateNote | StateQuestion]:
-    at = as_utc(event.ts)
+    at = event.ts
     if event.text is not None:
         writer = user if event.speaker == _USER else _ASSISTANT
         yield StateNote(at=at, text=event.text, writer=writer)
-    yield from (_note(one, at, user=user) for one in event.writes)
+    yield from (_note(write, at, user=user) for write in event.writes)
     if event.prompt is not None and event.ground_truth is not None:
         yield StateQuestion(
             id=f"{timeline_id}/{at:%Y%m%dT%H%M%S}",
@@ -163,7 +163,7 @@ def _note(write: _Write, at: datetime, *, user: str) -> StateNote:
     restricted = _RESTRICTED.match(value)
     is_of_user = write.source is not None and write.source.type == _USER
     return StateNote(
-        at=as_utc(at),
+        at=at,
         text=_RESTRICTED.sub("", note_text(write.key, value)),
         writer=restricted[1] if restricted else user if is_of_user else _SYSTEM,
         restricted_to=restricted[1] if restricted else None,

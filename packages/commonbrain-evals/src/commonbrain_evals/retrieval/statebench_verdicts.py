@@ -78,7 +78,7 @@ def takes_back(text: str, phrase: str) -> bool:
 
 
 def _surroundings(text: str, phrase: str) -> Iterator[tuple[str, str]]:
-    """Give what stands before and after each occurrence in its sentence."""
+    """Yield what stands before and after each occurrence in its sentence."""
     for sentence in _SENTENCE.split(text):
         for one in phrase.split("|"):
             for match in _pattern(one).finditer(sentence):

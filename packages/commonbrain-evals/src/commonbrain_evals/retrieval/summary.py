@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 
-from commonbrain_evals.measures import agreement
+from commonbrain_evals.measures import Estimate, Values, agreement, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.eval_store import EvalStore
-from commonbrain_evals.retrieval.intervals import Estimate, Values, estimate_mean, estimate_means
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
 from commonbrain_evals.retrieval.question_runner import QuestionRun
 from commonbrain_evals.retrieval.record import (
@@ -40,14 +40,13 @@ class Harvest:
 
     def take(self, eval_store: EvalStore) -> None:
         """Count what was remembered."""
-        self.memories += eval_store.report.stored
-        self.refused += eval_store.report.read - eval_store.report.stored
+        self.memories += eval_store.stored
+        self.refused += eval_store.refused
         self.seconds += eval_store.seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """The figures of a run, as its record holds them."""
+class RunFigures(TypedDict):
+    """The figures of a run, fields of its record."""
 
     history_tokens: float
     systems: Mapping[str, Mapping[str, ByMetric]]
@@ -58,18 +57,19 @@ class RunSummary:
     left_out: Mapping[str, Mapping[str, tuple[float, ...]]]
     categories: Mapping[str, str]
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
-    results: Mapping[str, tuple[str, ...]]
+    found: Mapping[str, tuple[str, ...]]
 
 
-def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummary:
-    """Sum up what was gathered; only questions with evidence have a rank to measure."""
+def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunFigures:
+    """Compute the figures; only questions with evidence have a rank to measure."""
     answers = harvest.answers
-    ranked = [one for one in answers if one.question.gold]
+    ranked = [answer for answer in answers if answer.question.gold]
     systems = tuple(answers[0].ms)
     values = {name: _values(ranked, name) for name in (*systems, *parts)} if ranked else {}
-    categories = {one.question.id: one.question.category for one in ranked}
-    return RunSummary(
-        history_tokens=round(float(np.mean([one.history_tokens for one in answers])), 1),
+    categories = {answer.question.id: answer.question.category for answer in ranked}
+    changes = {part: values[part] - values[RECALL] for part in parts if part in values}
+    return RunFigures(
+        history_tokens=round(float(np.mean([answer.history_tokens for answer in answers])), 1),
         systems={
             name: _by_category(values[name], list(categories.values()), seed=seed)
             for name in systems
@@ -78,33 +78,27 @@ def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummar
         sessions=_sessions(ranked, systems, seed=seed),
         budgets=_budgets(ranked, systems, seed=seed),
         abstention=_abstention(answers, harvest.foreign),
-        ablation={
-            part: by_metric(values[part] - values[RECALL], seed=seed)
-            for part in parts
-            if part in values
-        },
+        ablation={part: by_metric(change, seed=seed) for part, change in changes.items()},
         left_out={
-            part: {
-                metric: of
-                for metric, of in _listed(values[part] - values[RECALL]).items()
-                if metric in TESTED
-            }
-            for part in parts
-            if part in values
+            part: {metric: row for metric, row in _listed(change).items() if metric in TESTED}
+            for part, change in changes.items()
         },
         categories=categories,
         values={name: _listed(values[name]) for name in systems if name in values},
-        results={one.question.id: tuple(one.rankings[RECALL][:_RECORDED_RANKS]) for one in ranked},
+        found={
+            answer.question.id: tuple(answer.rankings[RECALL][:_RECORDED_RANKS])
+            for answer in ranked
+        },
     )
 
 
 def by_metric(values: Values, *, seed: int) -> ByMetric:
-    """Give the figure of each metric; the rows stand in the order of the metrics."""
+    """Return the figure of each metric; the rows stand in the order of the metrics."""
     return dict(zip(METRICS, estimate_means(values, seed=seed), strict=True))
 
 
 def latencies(answers: Sequence[QuestionRun]) -> Mapping[str, Latency]:
-    """Give how long each system took."""
+    """Return how long each system took."""
     return {
         name: Latency(p50=_quantile(answers, name, at=0.5), p95=_quantile(answers, name, at=0.95))
         for name in answers[0].ms
@@ -112,19 +106,19 @@ def latencies(answers: Sequence[QuestionRun]) -> Mapping[str, Latency]:
 
 
 def _quantile(answers: Sequence[QuestionRun], name: str, *, at: float) -> float:
-    return round(float(np.quantile([one.ms[name] for one in answers], at)), 2)
+    return round(float(np.quantile([answer.ms[name] for answer in answers], at)), 2)
 
 
 def _values(answers: Sequence[QuestionRun], system: str) -> Values:
-    gold = {one.question.id: one.question.gold for one in answers}
-    return _measured(gold, {one.question.id: one.rankings[system] for one in answers})
+    gold = {answer.question.id: answer.question.gold for answer in answers}
+    return _measured(gold, {answer.question.id: answer.rankings[system] for answer in answers})
 
 
 def _sessions(
     answers: Sequence[QuestionRun], systems: Sequence[str], *, seed: int
 ) -> Mapping[str, ByMetric]:
-    """Measure the ranking of sessions, over the questions whose evidence stands in some."""
-    spoken = [one for one in answers if one.gold_sessions]
+    """Measure the ranking of sessions, over the questions with evidence in sessions."""
+    spoken = [answer for answer in answers if answer.gold_sessions]
     gold = {one.question.id: one.gold_sessions for one in spoken}
     return {
         name: by_metric(
@@ -159,7 +153,7 @@ def _budgets(
 ) -> Mapping[str, Mapping[str, TokenValue]]:
     if not answers:
         return {}
-    history = float(np.mean([one.history_tokens for one in answers]))
+    history = float(np.mean([answer.history_tokens for answer in answers]))
     packed = {
         name: {
             tokens: _spent(answers, name, tokens=tokens, seed=seed)
@@ -180,8 +174,8 @@ def _budgets(
 
 
 def _of_last_session(answers: Sequence[QuestionRun], *, history: float, seed: int) -> TokenValue:
-    tokens = float(np.mean([one.last_session_tokens for one in answers]))
-    evidence = estimate_mean([float(one.is_in_last_session) for one in answers], seed=seed)
+    tokens = float(np.mean([answer.last_session_tokens for answer in answers]))
+    evidence = estimate_mean([float(answer.is_in_last_session) for answer in answers], seed=seed)
     return TokenValue(
         tokens=round(tokens, 1),
         evidence=evidence,
@@ -191,9 +185,9 @@ def _of_last_session(answers: Sequence[QuestionRun], *, history: float, seed: in
 
 
 def _spent(answers: Sequence[QuestionRun], system: str, *, tokens: str, seed: int) -> TokenValue:
-    each = [one.packed[system][tokens] for one in answers]
+    each = [answer.packed[system][tokens] for answer in answers]
     mean = float(np.mean([one.tokens for one in each]))
-    history = float(np.mean([one.history_tokens for one in answers]))
+    history = float(np.mean([answer.history_tokens for answer in answers]))
     return TokenValue(
         tokens=round(mean, 1),
         evidence=estimate_mean([float(one.is_whole) for one in each], seed=seed),
@@ -205,9 +199,9 @@ def _spent(answers: Sequence[QuestionRun], system: str, *, tokens: str, seed: in
 def _abstention(
     answers: Sequence[QuestionRun], foreign: Sequence[bool]
 ) -> Mapping[str, Abstention]:
-    """Hold the questions without an answer, of the data and of other corpora, against the rest."""
-    answerable = [one.has_abstained for one in answers if one.question.is_answerable]
-    unanswerable = [one.has_abstained for one in answers if not one.question.is_answerable]
+    """Compare questions without an answer, of the data and of other corpora, with the rest."""
+    answerable = [answer.has_abstained for answer in answers if answer.question.is_answerable]
+    unanswerable = [answer.has_abstained for answer in answers if not answer.question.is_answerable]
     by_origin = {"unanswerable": unanswerable, "of another corpus": foreign}
     return {name: _agreement(silent, answerable) for name, silent in by_origin.items() if silent}
 

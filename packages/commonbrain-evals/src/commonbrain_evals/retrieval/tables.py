@@ -1,19 +1,21 @@
-"""Runs and comparisons as tables for people."""
+"""Runs and comparisons as tables for people: on the terminal, and as one page of HTML."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from markdown_it import MarkdownIt
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from commonbrain.model.escaping import inert_line
+from commonbrain_evals.measures import Estimate
+from commonbrain_evals.retrieval.ablation import Trial, differences_of, judge, worth
 from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.comparison import Comparison
 from commonbrain_evals.retrieval.corpora import Form
-from commonbrain_evals.retrieval.intervals import Estimate
-from commonbrain_evals.retrieval.parts import Trial, worth
+from commonbrain_evals.retrieval.plots import plots
 from commonbrain_evals.retrieval.question_runner import AS_SERVED
 from commonbrain_evals.retrieval.record import ALL, ByMetric, Run
 from commonbrain_evals.retrieval.summary import LAST_SESSION
@@ -23,7 +25,7 @@ SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@10 mean", "R@10 any", "nDCG
 _FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
 _HEAD: Final = ("system", "all@1", "all@5", "all@10", "mean@10", "any@10", "nDCG@10", "MRR")
-"""How they stand above columns: of all the evidence, its mean share, or any."""
+"""Their headings: of all the evidence, its mean share, or any."""
 _OF_CATEGORY: Final = ("R@10 all", "R@10 mean", "R@10 any", "nDCG@10")
 """Those that are shown of each category, whose names are long."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
@@ -80,7 +82,7 @@ def show_parts(trials: Sequence[Trial]) -> None:
 
 def part_rows(trials: Sequence[Trial]) -> TableRows:
     """Give what each part is worth, one row a measure that it changes, what is lost most first."""
-    tries = sum(bool(one.changed) for one in trials)
+    tries = sum(bool(trial.changed) for trial in trials)
     title = f"What leaving out a part changes, points; Holm: p corrected for {tries} tries"
     columns = ("left out", "part", "measure", "change (95%)", "changed", "p", "Holm")
     return title, columns, _parts(trials)
@@ -107,7 +109,7 @@ def _tested(trial: Trial) -> Iterator[str]:
 
 
 def headings(run: Run) -> Iterator[str]:
-    """Give what a run is, in a few lines."""
+    """Yield what a run is, in a few lines."""
     setup, times, machine = run.setup, run.times, run.machine
     latency = times.latency_ms[RECALL]
     source = inert_line(setup.source)
@@ -141,7 +143,7 @@ def headings(run: Run) -> Iterator[str]:
 
 
 def run_tables(run: Run) -> Iterator[Table]:
-    """Give the tables of a run."""
+    """Yield the tables of a run."""
     for title, columns, rows in run_rows(run):
         table = empty_table(title, columns)
         for row in rows:
@@ -150,7 +152,7 @@ def run_tables(run: Run) -> Iterator[Table]:
 
 
 def run_rows(run: Run) -> Iterator[TableRows]:
-    """Give what a run found: titles, columns and rows."""
+    """Yield what a run found: titles, columns and rows."""
     yield (
         "Evidence that comes first, % of questions, with half of its 95% interval",
         _HEAD,
@@ -167,7 +169,7 @@ def run_rows(run: Run) -> Iterator[TableRows]:
         yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
     if run.abstention:
         columns = ("questions", "asked", "abstained", "precision", "recall", "wrongly")
-        yield "Whether it is told that there is no answer, %", columns, _abstentions(run)
+        yield "Questions that are declared to have no answer, %", columns, _abstentions(run)
     if run.ablation:
         columns = ("left out", *_FEW)
         yield f"What leaving out a part changes, points; {_STAR}", columns, _ablation(run)
@@ -219,7 +221,7 @@ def _abstentions(run: Run) -> Iterator[list[str]]:
 
 
 def _ablation(run: Run) -> Iterator[list[str]]:
-    """Give the rows of the parts, what hurts most first."""
+    """Yield the rows of the parts, what hurts most first."""
     order = sorted(run.ablation.items(), key=lambda item: item[1]["R@10 all"].mean)
     for name, of in order:
         yield [name, *(change(of[metric]) for metric in _FEW)]
@@ -241,3 +243,61 @@ def change(one: Estimate) -> str:
         return "the same"
     star = " *" if one.is_beyond_noise else ""
     return f"{one.mean * 100:+.1f} ({one.low * 100:+.1f} to {one.high * 100:+.1f}){star}"
+
+
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Evaluation of recall</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto;
+       padding: 0 1rem }}
+table {{ border-collapse: collapse; margin: 1rem 0; font-size: 13px }}
+td, th {{ border-bottom: 1px solid #ddd; padding: .2rem .6rem; text-align: left }}
+svg {{ max-width: 100%; height: auto }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+def page(runs: Sequence[Run]) -> str:
+    """Write a report of some runs."""
+    # Names of files and categories come from outside: raw HTML in them stays text.
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parts = [reader.render("# Evaluation of recall\n\n" + "\n".join(_definitions()))]
+    if sum(bool(run.left_out) for run in runs) > 1:
+        title, columns, rows = part_rows(judge(differences_of(runs)))
+        parts.append(reader.render("\n".join(_table(title, columns, rows=rows))))
+    for run in runs:
+        parts.append(reader.render("\n".join(_render_run(run))))
+        parts += [
+            f"{reader.render(f'### {title}')}\n<figure>{svg}</figure>"
+            for title, svg in plots(run).items()
+        ]
+    return _PAGE.format(body="\n".join(parts))
+
+
+def _definitions() -> Iterator[str]:
+    yield "- all@k: share of the questions all of whose evidence is among the first k."
+    yield "- any@10: share of the questions some of whose evidence is among the first ten."
+    yield "- mean@10: mean share of the evidence that is among the first ten."
+    yield "- Intervals are of 95%, of a bootstrap over questions."
+
+
+def _render_run(run: Run) -> Iterator[str]:
+    yield f"## {_plain(run.setup.dataset)}\n"
+    yield from (f"- {_plain(line)}" for line in headings(run))
+    for title, columns, rows in run_rows(run):
+        yield from _table(title, columns, rows=rows)
+
+
+def _table(title: str, columns: Sequence[str], *, rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    yield f"\n### {title}\n"
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{' --- |' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _plain(text: str) -> str:
+    """Keep a text within its cell or line, whatever marks it holds."""
+    marks = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#"})
+    return inert_line(text).translate(marks)

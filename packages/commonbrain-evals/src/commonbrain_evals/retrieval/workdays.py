@@ -9,7 +9,7 @@ like an answer: of another project, outdated, or from a source that is trusted l
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -18,9 +18,9 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.data_files import as_utc, named_files_in, read_json_lines
-from commonbrain_evals.retrieval.notes import NoteStore
-from commonbrain_evals.retrieval.recipes import TALKS
+from commonbrain_evals.retrieval.data_files import UtcTime, named_files_in, read_json_lines
+from commonbrain_evals.retrieval.eval_store import NoteStore
+from commonbrain_evals.retrieval.study import TALKS
 
 _EXPECTS: Final = "a folder with workdays.jsonl and workday_questions.jsonl."
 _FILES: Final = ("workdays.jsonl", "workday_questions.jsonl")
@@ -31,7 +31,7 @@ SHIPPED: Final = Path(__file__).parent.parent
 class WorkdayStep:
     """A note with an `id` and a `text`, or what was done to the note `on`: rate, pin or status."""
 
-    at: datetime
+    at: UtcTime
     project: str
     agent: str
     session: str | None = None
@@ -62,24 +62,20 @@ class _Asked:
     category: str
 
 
-def _files(path: Path) -> Sequence[Path]:
-    return named_files_in(path, _FILES, expects=_EXPECTS)
-
-
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     notes, questions = files
     steps = tuple(read_json_lines(WorkdayStep, notes))
-    known = {one.id for one in steps if one.id is not None}
+    known = {step.id for step in steps if step.id is not None}
     queries = tuple(read_json_lines(_Asked, questions))
-    for one in queries:
-        if missing := {*one.gold, *one.not_first} - known:
-            raise InvalidInputError(f"{questions.name}, {one.id}: there is no note {missing}.")
+    for query in queries:
+        if missing := {*query.gold, *query.not_first} - known:
+            raise InvalidInputError(f"{questions.name}, {query.id}: there is no note {missing}.")
     yield Corpus(
         name=notes.stem,
         drafts=lambda: iter(()),
         live=lambda store: live(store, steps),
-        begins_at=as_utc(steps[0].at),
-        ends_at=as_utc(steps[-1].at) + timedelta(days=1),
+        begins_at=steps[0].at,
+        ends_at=steps[-1].at + timedelta(days=1),
         questions=tuple(map(_question, queries)),
     )
 
@@ -104,7 +100,7 @@ def live(store: NoteStore, steps: Sequence[WorkdayStep]) -> Mapping[str, int]:
     """
     memory_of: dict[str, str] = {}
     for step in steps:
-        store.advance_to(as_utc(step.at))
+        store.advance_to(step.at)
         view = store.brain.acting_as(agent=step.agent, project=step.project, session=step.session)
         if step.do is not None:
             _act(view, step, id_=memory_of[step.on or ""])
@@ -142,5 +138,9 @@ def _act(view: Brain, step: WorkdayStep, *, id_: str) -> None:
 
 
 WORKDAYS: Final = DataSet(
-    expects=_EXPECTS, files=_files, read=_read, recipes=TALKS, shipped=SHIPPED
+    expects=_EXPECTS,
+    files=lambda path: named_files_in(path, _FILES, expects=_EXPECTS),
+    read=_read,
+    recipes=TALKS,
+    shipped=SHIPPED,
 )

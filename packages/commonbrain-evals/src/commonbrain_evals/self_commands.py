@@ -115,7 +115,7 @@ def show_history(state: GlobalOptions, name: str, *, plot: Path | None, as_json:
     if plot is not None:
         write_text(plot, over_time(results, _COLUMNS))
     if as_json:
-        print_json({"evaluations": [_plain_name(one) for one in results]})
+        print_json({"evaluations": [_plain_name(result) for result in results]})
     elif results:
         Console().print(
             Sanitized(
@@ -157,13 +157,17 @@ def _render_history(results: Sequence[StoredEvaluation]) -> RenderableType:
     for title in ("at", *_COLUMNS, "p50 ms"):
         table.add_column(title.replace("_", " "), overflow="fold")
     before: StoredEvaluation | None = None
-    for one in results:
+    for result in results:
         worse = {
-            item.name for item in (compare_figures(before, one) if before else ()) if item.is_worse
+            item.name
+            for item in (compare_figures(before, result) if before else ())
+            if item.is_worse
         }
-        cells = [_history_cell(one.figures.get(name), is_worse=name in worse) for name in _COLUMNS]
-        table.add_row(_day(one), *cells, f"{one.took_ms.get('p50', '')}")
-        before = one
+        cells = [
+            _history_cell(result.figures.get(name), is_worse=name in worse) for name in _COLUMNS
+        ]
+        table.add_row(_day(result), *cells, f"{result.took_ms.get('p50', '')}")
+        before = result
     return table
 
 
@@ -200,7 +204,7 @@ def _format_change(one: FigureChange) -> str:
 
 
 def _day(one: StoredEvaluation) -> str:
-    """Give the moment of one, to the minute."""
+    """Return the moment of one, to the minute."""
     return show_instant(one.at)[: len("2026-01-01T00:00")].replace("T", " ")
 
 
@@ -208,6 +212,6 @@ def _render_sparklines(results: Sequence[StoredEvaluation]) -> Iterator[Renderab
     """Draw each figure over time on one line, from 0 to 1."""
     if len(results) > 1:
         for name in _COLUMNS:
-            means = [one.figures[name].mean for one in results if name in one.figures]
+            means = [result.figures[name].mean for result in results if name in result.figures]
             bars = "".join(_SPARK_CHARS[round(mean * (len(_SPARK_CHARS) - 1))] for mean in means)
             yield Text(f"{name:>12} {bars}" if bars else "")
