@@ -3,7 +3,7 @@
 import inspect
 import subprocess
 import sys
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ def call_of(brain: Brain, name: str) -> Any:  # noqa: ANN401 a method, or the ca
     member = vars(Brain)[name]
     if not isinstance(member, property):
         return member
-    return vars(type(getattr(brain, name))).get("__call__")
+    return vars(type(cast("object", getattr(brain, name)))).get("__call__")
 
 
 def test_every_member_documents_itself_and_each_of_its_arguments(

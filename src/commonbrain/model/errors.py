@@ -1,12 +1,14 @@
 """The errors: what the caller must fix, what may be retried, what must stop.
 
-CommonbrainError ├── InvalidInputError    the call is malformed: fix the arguments ├──
-AuthenticationError  the credential is not valid: use another one ├── RejectedError
-validation or a policy said no: fix the content or the authority, resend │   └── LimitExceededError
-a rate or quota is used up: wait or free some, resend ├── NotFoundError        there is no such
-memory, or the caller may not see it ├── UnavailableError     a dependency did not answer in time:
-nothing was changed, retry └── StoreCorruptError    the store cannot be trusted or understood: stop,
-see the hint
+Each is a `CommonbrainError`:
+
+- InvalidInputError: the call is malformed; fix the arguments.
+- AuthenticationError: the credential is not valid; use another.
+- RejectedError: validation or a policy refused it; fix the content or the authority, and resend.
+  LimitExceededError is one: a rate or quota is used up; wait or free some.
+- NotFoundError: there is no such memory, or the caller may not see it.
+- UnavailableError: a dependency did not answer in time; nothing was changed, retry.
+- StoreCorruptError: the store cannot be trusted or understood; stop, and read the hint.
 """
 
 import re
