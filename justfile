@@ -4,7 +4,7 @@
 export PYTHONDONTWRITEBYTECODE := ""
 
 # Tests of flows that use most of what a store can do.
-flows_on_postgres := "tests/flows/test_remember.py tests/flows/test_recall.py tests/flows/test_fields.py tests/flows/test_boot.py tests/flows/test_messages_private.py tests/flows/test_settling.py tests/flows/test_sessions.py tests/flows/test_exporting.py tests/flows/test_journal.py tests/flows/test_audit.py"
+flows_on_postgres := "tests/ingestion/test_remember.py tests/retrieval/test_recall.py tests/causality/test_fields.py tests/coordination/test_boot.py tests/coordination/test_messages_private.py tests/invalidation/test_settling.py tests/coordination/test_sessions.py tests/transfer/test_exporting.py tests/retrieval/test_journal.py tests/history/test_audit.py"
 
 # A tool of the release group in an environment of its own.
 release_tool := "uv run --quiet --isolated --locked --only-group release"
@@ -14,7 +14,7 @@ default:
     @just --list --unsorted
 
 # Contracts, leaks, commands and jobs of a store in Postgres, which hold over several servers too.
-stores_on_citus := "packages/commonbrain-server/tests tests/contracts/test_copying.py tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/doors/test_store_copy.py tests/flows/test_maintaining.py tests/flows/test_jobs.py"
+stores_on_citus := "packages/commonbrain-server/tests tests/storage/test_copying.py tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/cli/test_store_copy.py tests/consolidation/test_maintaining.py tests/jobs/test_jobs.py"
 
 # Run the tests of the core on two cores, or of one of its topics such as `retrieval`.
 test part="core" *arguments:
@@ -54,7 +54,7 @@ explore seconds:
 
 # Run a representative part of the suite against a real Postgres that it starts.
 postgres *arguments:
-    pytest -n 2 --engine postgres tests/machines packages/commonbrain-server/tests/test_postgres_docs.py {{ flows_on_postgres }} {{ arguments }}
+    pytest -n 2 --engine postgres tests/stories/test_any_fall.py tests/stories/test_any_sequence.py packages/commonbrain-server/tests/test_postgres_docs.py {{ flows_on_postgres }} {{ arguments }}
 
 # Build Citus from SOURCE, a Git directory of citusdata/citus, and run the stores' tests on a cluster.
 citus source *arguments:

@@ -13,7 +13,7 @@ Any tokenizer may have counted. For o200k_base, with nothing fetched but one npm
       console.log(JSON.stringify(Object.fromEntries(names.map((n) => [n, count(n)])), null, 2));
     ' FOLDER > COUNTS.json
 
-The texts of the tests are such a folder: tests/domain/token_samples, with its counts.json.
+The texts of the tests are such a folder: tests/text/token_samples, with its counts.json.
 """
 
 import argparse

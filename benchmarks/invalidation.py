@@ -14,7 +14,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.links import LinkType
 from commonbrain.storage.interface import Direction
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import a_link
+from tests.storage.store_steps import a_link
 
 app = typer.Typer()
 _RUNS = 7

@@ -17,7 +17,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import AtomDetail, Kind
 from commonbrain.model.links import LinkType
 from commonbrain.testing.builders import NOON, a_memory
-from tests.contracts.store_steps import a_link
+from tests.storage.store_steps import a_link
 
 app = typer.Typer()
 _RUNS = 100

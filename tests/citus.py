@@ -22,8 +22,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.testing.builders import FakeClock
-from tests.contracts.store_steps import SPACE
 from tests.postgres import END_ALL, Database, Server
+from tests.storage.store_steps import SPACE
 
 PROGRAMS: Final = "COMMONBRAIN_TEST_CITUS"
 """Names the folder of a Postgres with Citus, as `tests.citus_build` prints it."""

@@ -7,7 +7,6 @@ its source, so that modules of other parts are not even imported.
 
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -30,54 +29,8 @@ PARTS: Final[Mapping[str, str]] = {
     "distributed": "replicas, and stores distributed with Citus",
 }
 """The parts, with what each is about."""
-TOPICS: Final[Mapping[str, str]] = {
-    "text": "domain",
-    "storage": "contracts adapters",
-    "ingestion": """
-        flows/attachments flows/bounds flows/duplicate_rules
-        flows/embedding* flows/long_texts flows/normalise flows/assumptions flows/remember*
-        flows/wrong_calls
-    """,
-    "retrieval": """
-        flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/exact_recall
-        flows/fading
-        flows/get flows/guidance flows/journal flows/kind_filters flows/ledger flows/links
-        flows/missing_models
-        flows/listing flows/marks flows/pages_of_memories flows/parameters flows/passages
-        flows/people flows/questions_of_time flows/recall flows/skills
-        flows/source_turns flows/timeline flows/trained_models flows/tuning
-        flows/proactive_recall flows/views
-        doors/asking_about_time doors/nearest
-    """,
-    "history": """
-        flows/audit flows/authority flows/bulk_edit flows/forget*
-        flows/inherited_links flows/never_again flows/origins flows/provenance
-        flows/reading_the_audit flows/retention flows/revise* flows/undo* doors/correcting
-    """,
-    "invalidation": "flows/cascade* flows/placing flows/settling flows/open_conflicts",
-    "causality": "flows/chains_by_name flows/fields flows/trace",
-    "coordination": """
-        flows/boot flows/action_items flows/action_item_laws flows/handoffs flows/leases
-        flows/messages* flows/session*
-    """,
-    "consolidation": "flows/consolidating flows/maintaining flows/reflect* flows/status",
-    "jobs": """
-        flows/detached_executor flows/job* flows/moving flows/own_worker doors/job_lines
-        doors/working
-    """,
-    "transfer": "importers flows/exporting flows/import*",
-    "security": "security flows/*secret*",
-    "faults": "faults",
-    "observability": "telemetry",
-    "cli": "doors",
-    "mcp": "doors/connections doors/early_calls doors/mcp doors/sessions doors/sharing",
-    "hooks": "doors/hook*",
-    "connect": "doors/connect* doors/brain_command",
-    "page": "web",
-    "stories": "stories machines",
-    "docs": ".",
-}
-"""Topics of the core: folders, and files without `test_`; a file is of its most precise row."""
+DOCS: Final = "docs"
+"""The topic of the files that lie in no folder: docs, settings, rules of the code."""
 FOLDERS: Final[Mapping[str, str]] = {
     "benchmarks": "evals",
     "browser": "browser",
@@ -85,6 +38,11 @@ FOLDERS: Final[Mapping[str, str]] = {
     "packages": "packages",
 }
 """Folders of which every test belongs to one part or has a command of its own."""
+TOPICS: Final = (
+    DOCS,
+    *sorted({path.parent.name for path in TESTS.glob("*/test_*.py")} - set(FOLDERS)),
+)
+"""The topics of the core: a folder for each of its packages, and for contracts, faults, stories."""
 SERVERS: Final[Mapping[str, str]] = {"postgres": "server"}
 """Fixtures that start a server, with the part of who asks for it."""
 _OF_MODULE: Final = re.compile(r'^pytestmark = .*\bpart\("(\w+)"\)', re.MULTILINE)
@@ -116,20 +74,12 @@ def part_of_module(path: Path) -> str | None:
     return FOLDERS.get(folders[0]) if folders else None
 
 
-@cache
 def topic_of(path: Path) -> str | None:
-    """Return the topic of a file of the core; None if no row names it."""
+    """Return the topic of a file of the core: its folder; None in a package."""
     if not path.is_relative_to(TESTS):
         return None
-    place = path.relative_to(TESTS)
-    name = place.with_name(path.stem.removeprefix("test_")).as_posix()
-    fitting = [
-        (len(pattern), topic)
-        for topic, patterns in TOPICS.items()
-        for pattern in patterns.split()
-        if fnmatch(name, pattern) or place.parent.as_posix() == pattern
-    ]
-    return max(fitting)[1] if fitting else None
+    folders = path.relative_to(TESTS).parts[:-1]
+    return folders[0] if folders else DOCS
 
 
 def may_hold(path: Path, part: str) -> bool:

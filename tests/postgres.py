@@ -26,7 +26,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, Opener
-from tests.contracts.store_steps import SPACE
+from tests.storage.store_steps import SPACE
 from tests.tenants import with_own_tenants
 
 END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"

@@ -15,8 +15,8 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import FakeClock
-from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server, folders_in_memory, throwaway_server
+from tests.storage.store_steps import SPACE
 
 LAGS = "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn()) > 0"
 

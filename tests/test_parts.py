@@ -1,20 +1,16 @@
-"""Every test runs with exactly one command, and every file of the core has a topic."""
+"""Every test runs with exactly one command, and tests lie where their package is named."""
 
 import re
 
-from tests.parts import CORE, FOLDERS, PARTS, TESTS, TOPICS, files_with_tests, may_hold, topic_of
+from tests.parts import FOLDERS, PARTS, TESTS, TOPICS, files_with_tests, may_hold
+
+SOURCES = TESTS.parent / "src" / "commonbrain"
 
 
-def test_every_file_of_the_core_has_a_topic() -> None:
-    core = [path for path in files_with_tests() if may_hold(path, CORE)]
+def test_every_package_of_the_core_has_its_folder_of_tests() -> None:
+    packages = {path.parent.name for path in SOURCES.glob("*/__init__.py")}
 
-    assert [path for path in core if topic_of(path) is None] == []
-
-
-def test_every_row_of_the_topics_names_a_file() -> None:
-    named = {topic_of(path) for path in files_with_tests()}
-
-    assert set(TOPICS) <= named
+    assert sorted(packages - set(TOPICS) - set(FOLDERS)) == ["testing"]
 
 
 def test_every_folder_has_a_part_or_a_command_of_its_own() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.doors.test_ui import LINK
+from tests.cli.test_ui import LINK
 from tests.processes import TIMEOUT_S, clean_environment, command
 
 HOW_TO: Final = Path(__file__).parents[2] / "docs" / "how-to" / "use-the-web-page.md"

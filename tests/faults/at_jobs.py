@@ -8,8 +8,8 @@ from commonbrain.model import ids
 from commonbrain.model.jobs import Job
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.faults.workers import DONE, READY, Line
-from tests.flows.moving import moving
-from tests.flows.working import a_worker
+from tests.moving import moving
+from tests.working import a_worker
 
 DAYS = 91
 """After noon: all that was written has settled."""

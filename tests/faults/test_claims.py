@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from commonbrain.testing.builders import a_brain
+from tests.asking import stored
 from tests.faults.test_processes import start_together
 from tests.faults.workers import DONE, claim, worker
-from tests.flows.asking import stored
 
 CLAIMERS = 4
 TASKS = 12

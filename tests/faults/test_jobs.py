@@ -17,7 +17,7 @@ from tests.faults.at_jobs import work
 from tests.faults.mounts import small_disk
 from tests.faults.test_processes import start_together
 from tests.faults.workers import DONE, worker
-from tests.flows.working import a_worker
+from tests.working import a_worker
 
 WORKERS = 4
 JOBS = 24

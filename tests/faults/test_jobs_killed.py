@@ -18,10 +18,10 @@ from commonbrain.testing.builders import FakeClock, a_brain
 from tests.faults.at_jobs import DAYS, work_until_late
 from tests.faults.test_processes import start_together
 from tests.faults.workers import worker
-from tests.flows.moving import moving
-from tests.flows.reflecting import CHECKOUT, GARDEN, store_events
-from tests.flows.test_jobs_again import asked_for
-from tests.flows.working import a_worker, store_unembedded
+from tests.jobs.test_jobs_again import asked_for
+from tests.moving import moving
+from tests.reflecting import CHECKOUT, GARDEN, store_events
+from tests.working import a_worker, store_unembedded
 
 UNEMBEDDED = 130
 """Memories without vectors: more than one step of any kind."""

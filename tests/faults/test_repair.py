@@ -13,9 +13,9 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memory_rows import encode_reading
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import SeededRandom, a_brain
+from tests.asking import FailingEmbedder
 from tests.faults.test_processes import acknowledged, start_together
 from tests.faults.workers import DONE, worker, write
-from tests.flows.asking import FailingEmbedder
 
 FACTS = (
     "The kettle is in the blue cupboard.",

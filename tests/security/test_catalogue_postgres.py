@@ -13,8 +13,8 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.schema_version import MIGRATIONS
 from commonbrain.testing.builders import FakeClock
-from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
+from tests.storage.store_steps import SPACE
 
 pytestmark = pytest.mark.part("server")
 

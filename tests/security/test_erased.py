@@ -18,9 +18,9 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.uploads import Upload, UploadStore
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored
-from tests.flows.working import a_worker
+from tests.asking import stored
 from tests.security.world import rows_of
+from tests.working import a_worker
 
 WHY = "It is not to be archive_parts."
 DEEP = "quokka"

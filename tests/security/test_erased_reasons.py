@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
-from tests.flows.asking import stored
+from tests.asking import stored
 from tests.security.engines import both_engines
 
 WHY = "It is not to be stored_id."

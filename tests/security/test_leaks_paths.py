@@ -16,10 +16,10 @@ from starlette.testclient import TestClient
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
-from tests.flows.working import a_worker
 from tests.security.attempts import INJECTIONS, drawn
 from tests.security.transports import serving
 from tests.security.world import ID, OURS, THEIRS, UNASSIGNED, World, neighbours, rows_of
+from tests.working import a_worker
 
 pytestmark = pytest.mark.part("server")
 

@@ -9,7 +9,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller, Role, Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import remember_one, stored
+from tests.asking import remember_one, stored
 
 PORT = "The staging proxy listens on port 8080."
 LIE = "The staging proxy listens on port 6666."

@@ -11,7 +11,7 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller, Role, Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import remember_one, stored
+from tests.asking import remember_one, stored
 from tests.tenant_rows import add_tenant
 
 HOLDS = "The limit for uploads is 10 MB."

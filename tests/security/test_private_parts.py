@@ -13,8 +13,8 @@ from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.query import Feedback, FeedbackMark, RecallLogEntry
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
 from commonbrain.storage.interface import EntryFilter
-from tests.flows.asking import stored
-from tests.flows.working import a_worker
+from tests.asking import stored
+from tests.working import a_worker
 
 DEEP = "quokka"
 """In every text that is every_memory private, and in nothing else."""

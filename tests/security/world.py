@@ -17,8 +17,8 @@ from commonbrain.model.scope import Admission, Policy, Role
 from commonbrain.storage.repositories.learning import Figure, StoredEvaluation
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
-from tests.flows.working import a_worker
 from tests.tenant_rows import add_tenant
+from tests.working import a_worker
 
 OURS, THEIRS = "acme", "rival"
 ASKED = "zebrawood"

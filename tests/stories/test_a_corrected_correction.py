@@ -5,7 +5,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import State
-from tests.flows.asking import bodies, stored
+from tests.asking import bodies, stored
 
 TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "four", "eight"))
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored
+from tests.asking import bodies, stored
 
 WRONG = "The API listens on port 8080"
 RIGHT = "The API listens on port 9000"

@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.model.memory import Draft, State
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import as_it_is, stored
+from tests.asking import as_it_is, stored
 
 WRITTEN, CHANGED = 40, 24
 """More than the reply of an undo shows."""

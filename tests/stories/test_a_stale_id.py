@@ -4,7 +4,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import NotFoundError
-from tests.flows.asking import stored
+from tests.asking import stored
 
 TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "four", "eight"))
 

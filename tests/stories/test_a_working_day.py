@@ -15,7 +15,7 @@ from commonbrain.client import Brain
 from commonbrain.mcp.server import Connection, build_server
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import ClientInfo, Process
-from tests.flows.at_work import FOLDER, processes_of
+from tests.at_work import FOLDER, processes_of
 
 PROJECT = "harbour"
 RULE = "Never deploy on a Friday; the pager is alone at the weekend."

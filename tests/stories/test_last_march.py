@@ -6,7 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored
+from tests.asking import bodies, stored
 
 MARCH = "Prices of the starter plan were raised to 12 euros"
 JUNE = "Prices of the starter plan were lowered to 9 euros"

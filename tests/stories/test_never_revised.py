@@ -14,7 +14,7 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import remember_one, stored
+from tests.asking import remember_one, stored
 
 PROJECT = "shop"
 NOTES = """\

@@ -6,7 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.recall_result import ResultStatus
-from tests.flows.asking import bodies, stored
+from tests.asking import bodies, stored
 
 KNOWN = (
     "The staging database is rebuilt every night",

@@ -5,7 +5,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.memory import State
-from tests.flows.asking import bodies, remember_one, stored
+from tests.asking import bodies, remember_one, stored
 
 RULE = "Never push to the main branch without a review"
 RESTATED = "Never push to the main branch without any review"

@@ -7,7 +7,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.revision import Action
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, remember_one, stored
+from tests.asking import bodies, remember_one, stored
 
 
 def test_same_event_remembered_a_hundred_times_is_stored_once_and_counted(

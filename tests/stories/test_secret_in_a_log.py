@@ -6,7 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
-from tests.flows.asking import bodies
+from tests.asking import bodies
 from tests.secrets import SECRETS
 
 TEXT, SECRET = SECRETS["postgres"]

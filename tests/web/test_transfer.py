@@ -32,9 +32,9 @@ from commonbrain.web.logins import LinkLogins
 from commonbrain.web.transfers import FormUploads
 from tests.distributions import add_distribution
 from tests.faults.mounts import small_disk
-from tests.flows.working import a_worker
 from tests.processes import TIMEOUT_S
 from tests.web.visitors import HOST, Markup, Visitor, as_role, visitor
+from tests.working import a_worker
 
 NOTES = b"""# Shop
 

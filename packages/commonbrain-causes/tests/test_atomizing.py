@@ -11,7 +11,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import remember_one, stored
+from tests.asking import remember_one, stored
 
 CAUSE = "The release is late because the runner ran out of disk."
 LATER = "The disk filled up, causing writes to fail two hours later."

@@ -15,7 +15,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, Unavailab
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored
+from tests.asking import stored
 
 POOL = "The pool of the shop was too small, causing every order to wait."
 PROXY = "The certificate of the proxy expired, causing every request to fail."

@@ -11,7 +11,7 @@ from commonbrain.ingestion.service import DraftFields
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import remember_one
+from tests.asking import remember_one
 
 FAILED = "The deploy failed because the disk was full."
 OF_INCIDENTS = DraftFields(kind="incident", extract_causes=True)

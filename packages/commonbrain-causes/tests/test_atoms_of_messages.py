@@ -13,7 +13,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, remember_one, stored
+from tests.asking import bodies, remember_one, stored
 
 WORD = "Zanzibar"
 CAUSE = f"The {WORD} disk filled up, causing the database to stop for an hour."

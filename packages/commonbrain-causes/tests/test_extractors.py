@@ -16,7 +16,7 @@ from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Options
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.testing.builders import a_brain
-from tests.flows.asking import stored
+from tests.asking import stored
 from tests.model_server import NO_PAUSE, Answer, ModelServer
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}

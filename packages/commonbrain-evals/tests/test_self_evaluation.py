@@ -22,7 +22,7 @@ from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import FakeClock, SeededRandom, WordHashEmbedder, a_brain
-from tests.flows.working import a_worker
+from tests.working import a_worker
 
 STORED = 60
 COLOURS = ("red", "blue", "green", "white", "black", "brown")

@@ -8,7 +8,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
-from tests.flows.working import a_worker
+from tests.working import a_worker
 
 NOTES = "The lock of the harbour opens at noon in winter.\n"
 

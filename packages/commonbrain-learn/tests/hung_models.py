@@ -15,8 +15,8 @@ from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.model.model_card import ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
-from tests.contracts.learning_contract import a_card
-from tests.flows.asking import stored
+from tests.asking import stored
+from tests.storage.learning_contract import a_card
 
 
 def never(_: str) -> LearnedSalience:

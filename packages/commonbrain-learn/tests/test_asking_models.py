@@ -12,8 +12,8 @@ from commonbrain_models.guarded_model import ModelLimits, ScoringFailure
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.model.model_card import ModelCard
 from commonbrain.testing.builders import FakeClock
-from tests.contracts.learning_contract import a_card
 from tests.laid_out_stores import lay_out_store
+from tests.storage.learning_contract import a_card
 
 ROOT = Path(__file__).parents[3]
 HUNG = Path(__file__).with_name("hung_models.py")

@@ -6,8 +6,8 @@ import pytest
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.storage.blobs import make_blobs
-from tests.contracts.blobs_contract import BlobsContract, OpenBlobs, Spoil
 from tests.s3 import put, s3_server
+from tests.storage.blobs_contract import BlobsContract, OpenBlobs, Spoil
 
 BUCKET = "artifacts"
 

@@ -28,7 +28,7 @@ from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import RecallLogEntry
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored
+from tests.asking import stored
 
 ASKED = "Where does the kettle stand?"
 

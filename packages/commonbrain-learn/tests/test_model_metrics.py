@@ -6,9 +6,9 @@ from ranking_helpers import Shop, crashing, on_trial, with_models
 
 from commonbrain.client import Brain
 from commonbrain.model.model_card import model_name
-from tests.flows.asking import stored
-from tests.flows.working import a_worker
-from tests.telemetry.reading import figure, heard
+from tests.asking import stored
+from tests.observability.reading import figure, heard
+from tests.working import a_worker
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored
+from tests.asking import stored
 from tests.tenant_rows import add_tenant, set_policy
 
 ASKED = "Where does the kettle stand?"

@@ -22,9 +22,9 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
-from tests.flows.test_jobs_again import Killed
-from tests.flows.working import a_worker
+from tests.jobs.test_jobs_again import Killed
 from tests.tenant_rows import add_tenant
+from tests.working import a_worker
 
 RECALLS = 66
 ENOUGH = {"min_marked": 60}

@@ -26,10 +26,10 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
-from tests.contracts.learning_contract import a_card, a_trace
-from tests.flows.asking import stored
-from tests.flows.working import a_worker
+from tests.asking import stored
 from tests.processes import TIMEOUT_S
+from tests.storage.learning_contract import a_card, a_trace
+from tests.working import a_worker
 
 DAYS = 60
 HOUR = timedelta(hours=1)

@@ -17,7 +17,7 @@ from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored
+from tests.asking import stored
 from tests.onnx_models import save_cross_encoder
 
 ASKED = "Where does the kettle stand?"

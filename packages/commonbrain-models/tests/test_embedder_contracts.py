@@ -11,7 +11,7 @@ from commonbrain_models.onnx_folder import OnnxEmbedder
 from commonbrain.embeddings.interface import Embedder, Thresholds
 from commonbrain.runtime.models import EMBEDDERS, Options
 from commonbrain.testing.embedder_contract import EmbedderContract
-from tests.contracts.test_embedders import LoadedOnce
+from tests.embeddings.test_embedders import LoadedOnce
 from tests.model_server import FAMILIES, ModelServer
 from tests.onnx_models import save_encoder
 

@@ -19,8 +19,8 @@ from commonbrain.model.memory import State
 from commonbrain.runtime.models import REFLECTORS, Options
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.text.summaries import SourceText
-from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, store_events
 from tests.model_server import NO_PAUSE, Answer, ModelServer
+from tests.reflecting import CHECKOUT, GARDEN, every, reflect, store_events
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}
 KEY = "sk-do-not-tell-me"

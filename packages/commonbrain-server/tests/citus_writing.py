@@ -9,7 +9,7 @@ from typing import Any
 from commonbrain.model.errors import UnavailableError
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import vectors_for
+from tests.storage.store_steps import vectors_for
 
 _TIMEOUT_S = 120
 

@@ -20,7 +20,7 @@ from commonbrain.model.scope import LOCAL_TENANT, NO_POLICY, Admission, Policy, 
 from commonbrain.testing.builders import (
     FakeClock,
 )
-from tests.doors.conftest import command, embedder
+from tests.conftest import command, embedder
 from tests.guarded import a_guarded_brain, an_access
 from tests.laid_out_stores import lay_out_store
 from tests.security.conftest import owner

@@ -23,9 +23,9 @@ from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import remember_one, stored
-from tests.flows.reflecting import CHECKOUT
-from tests.flows.working import a_worker
+from tests.asking import remember_one, stored
+from tests.reflecting import CHECKOUT
+from tests.working import a_worker
 
 PROJECT = "shop"
 

@@ -4,7 +4,7 @@ import pytest
 from commonbrain_server.tenants import admin_of
 
 from commonbrain.client import Brain
-from tests.flows.asking import stored
+from tests.asking import stored
 
 FACT = "The nightly build runs on two cores"
 

@@ -18,11 +18,11 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock
-from tests.contracts.store_steps import SPACE
 from tests.faults.cluster import until
 from tests.faults.proxies import Proxy
 from tests.postgres import Database
 from tests.processes import TIMEOUT_S
+from tests.storage.store_steps import SPACE
 
 AT_ONCE = 2
 DEADLINE_S = 0.5

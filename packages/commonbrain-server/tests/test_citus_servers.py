@@ -8,7 +8,7 @@ from citus_writing import writing
 
 from commonbrain.testing.builders import NOON
 from tests.citus import CitusServer
-from tests.contracts.store_steps import query_scope
+from tests.storage.store_steps import query_scope
 
 __all__ = ["citus"]
 pytestmark = [pytest.mark.citus, pytest.mark.part("distributed")]

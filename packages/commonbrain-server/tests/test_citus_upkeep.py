@@ -16,9 +16,9 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import DistributeResult
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.citus import CitusServer
-from tests.contracts.store_steps import SPACE, lexical, nearest, put, stored
 from tests.deploy_files import run_script
 from tests.postgres import Database
+from tests.storage.store_steps import SPACE, lexical, nearest, put, stored
 
 __all__ = ["citus", "distributed_store"]
 pytestmark = [pytest.mark.citus, pytest.mark.part("distributed")]

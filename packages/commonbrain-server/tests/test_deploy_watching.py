@@ -8,7 +8,7 @@ from commonbrain_server.observability.metrics import PrometheusMetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.deploy_files import DEPLOY, dashboard, expressions, panels, rules_file
-from tests.telemetry.reading import an_event
+from tests.observability.reading import an_event
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(

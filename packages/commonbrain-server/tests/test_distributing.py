@@ -31,8 +31,8 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
-from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, put, query_scope, stored
 from tests.postgres import Database
+from tests.storage.store_steps import EMBEDDER, SPACE, lexical, put, query_scope, stored
 
 PARTED = {"vectors", "field_vectors", "memory_text", "atom_text"}
 FOREIGN = (

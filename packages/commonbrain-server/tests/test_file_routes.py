@@ -17,8 +17,8 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model.limits import ARCHIVE_RETENTION_H
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.working import a_worker
 from tests.serving import an_app, calling
+from tests.working import a_worker
 
 NOTES = "## Kettle\n\nThe kettle stands in the blue cupboard of the kitchen.\n"
 

@@ -16,7 +16,7 @@ from commonbrain.mcp.server import build_server
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
 from commonbrain.storage.agents import KeyScope
-from tests.doors.conftest import Command
+from tests.conftest import Command
 from tests.guarded import an_access, guarded
 
 ADMIN = next(one for one in load_operations() if one.name == "admin")

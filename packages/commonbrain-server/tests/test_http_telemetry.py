@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from tests.telemetry.reading import call, heard
+from tests.observability.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 EXPORTED = InMemorySpanExporter()

@@ -18,8 +18,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LOCAL_IMPORT, SENT_IMPORTS_MAX, ImportLimits
 from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import a_brain
-from tests.flows.working import a_worker
 from tests.serving import an_app, calling
+from tests.working import a_worker
 
 LIMITS = ImportLimits(
     unpacked_bytes_max=40_000_000, files_max=20, packed_ratio_max=100, pieces_max=100

@@ -23,9 +23,9 @@ from commonbrain.testing.builders import (
     WordHashEmbedder,
     a_brain,
 )
-from tests.flows.working import a_worker
 from tests.processes import TIMEOUT_S, until
 from tests.serving import an_app, calling, listening
+from tests.working import a_worker
 
 WORDS_A_WINDOW = WINDOW_WORDS - OVERLAP_WORDS
 

@@ -17,8 +17,8 @@ from commonbrain.model.scope import Role
 from commonbrain.observability.interface import SILENT, RememberMetrics
 from commonbrain.testing.builders import a_brain
 from commonbrain.text.tokens import estimate
-from tests.flows.asking import FailingEmbedder, stored
-from tests.telemetry.reading import an_event, call, figure, figures, heard
+from tests.asking import FailingEmbedder, stored
+from tests.observability.reading import an_event, call, figure, figures, heard
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from commonbrain.storage.agents import KeyScope
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.testing.builders import FakeClock
 from commonbrain.web.logins import PageLogin
-from tests.flows.test_maintaining import maintained
+from tests.consolidation.test_maintaining import maintained
 from tests.guarded import an_access
 from tests.security.engines import both_engines
 from tests.security.watching import statements

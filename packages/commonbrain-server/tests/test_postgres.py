@@ -9,28 +9,28 @@ import sqlalchemy as sa
 from commonbrain_server.postgres.schema import POSTGRES
 
 from commonbrain.testing.builders import FakeClock
-from tests.contracts.action_items_contract import ActionItemsContract
-from tests.contracts.board_contract import BoardContract
-from tests.contracts.cascade_contract import CascadeContract
-from tests.contracts.credentials_contract import CredentialsContract
-from tests.contracts.disputes_contract import DisputesContract
-from tests.contracts.events_contract import EventsContract
-from tests.contracts.field_contract import FieldContract
-from tests.contracts.history_contract import HistoryContract
-from tests.contracts.index_contract import IndexContract
-from tests.contracts.jobs_contract import JobsContract
-from tests.contracts.learning_contract import LearningContract
-from tests.contracts.listing_contract import ListingContract
-from tests.contracts.mail_contract import MailContract
-from tests.contracts.page_sessions_contract import PageSessionsContract
-from tests.contracts.readings_contract import ReadingsContract
-from tests.contracts.session_contract import SessionContract
-from tests.contracts.store_contract import StoreContract
-from tests.contracts.store_steps import SPACE, OpenStore
-from tests.contracts.test_schema import compare
-from tests.contracts.trends_contract import TrendsContract
-from tests.contracts.upkeep_contract import UpkeepContract
 from tests.postgres import Server, tenants_by_path
+from tests.storage.action_items_contract import ActionItemsContract
+from tests.storage.board_contract import BoardContract
+from tests.storage.cascade_contract import CascadeContract
+from tests.storage.credentials_contract import CredentialsContract
+from tests.storage.disputes_contract import DisputesContract
+from tests.storage.events_contract import EventsContract
+from tests.storage.field_contract import FieldContract
+from tests.storage.history_contract import HistoryContract
+from tests.storage.index_contract import IndexContract
+from tests.storage.jobs_contract import JobsContract
+from tests.storage.learning_contract import LearningContract
+from tests.storage.listing_contract import ListingContract
+from tests.storage.mail_contract import MailContract
+from tests.storage.page_sessions_contract import PageSessionsContract
+from tests.storage.readings_contract import ReadingsContract
+from tests.storage.session_contract import SessionContract
+from tests.storage.store_contract import StoreContract
+from tests.storage.store_steps import SPACE, OpenStore
+from tests.storage.test_schema import compare
+from tests.storage.trends_contract import TrendsContract
+from tests.storage.upkeep_contract import UpkeepContract
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import put, query_scope, stored
 from tests.postgres import Database, Server
+from tests.storage.store_steps import put, query_scope, stored
 
 REFERENCE = {"alembic_version", "spaces"}
 

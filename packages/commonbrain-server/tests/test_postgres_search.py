@@ -14,8 +14,8 @@ from commonbrain_server.postgres.statistics import SCORED_MAX, Size
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import put, query_scope
 from tests.postgres import Database
+from tests.storage.store_steps import put, query_scope
 
 MANY = 30_000
 SMALL = 100

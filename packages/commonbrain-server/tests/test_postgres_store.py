@@ -33,9 +33,9 @@ from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.sql.statements import compiled
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
-from tests.contracts.store_steps import SPACE, put, query_scope, random_vectors, stored
 from tests.postgres import END_ALL, Database, Server
 from tests.processes import until
+from tests.storage.store_steps import SPACE, put, query_scope, random_vectors, stored
 
 LARGE = Size(memories=100_000, average_words=40)
 SMALL = Size(memories=600, average_words=40)

@@ -17,9 +17,9 @@ from commonbrain.storage.sql.context import OptionalRows, present_rows
 from commonbrain.storage.sql.statements import compiled
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
-from tests.contracts.cascade_contract import a_review
-from tests.contracts.store_steps import SPACE, a_link, put
 from tests.postgres import Database, Server, tenants_by_path
+from tests.storage.cascade_contract import a_review
+from tests.storage.store_steps import SPACE, a_link, put
 
 SKILL = RuleDetail(skill={"name": "safe", "keywords": ["vault"]})
 NOTE = Annotation(memory_id=1, text="too hot", agent="bo", trust=Trust.USER_CLAIM, at=NOON)

@@ -26,8 +26,8 @@ from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
+from tests.observability.reading import call, figure, heard
 from tests.replicas import Pair, wait_until
-from tests.telemetry.reading import call, figure, heard
 
 pytestmark = pytest.mark.part("distributed")
 

@@ -13,8 +13,8 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
-from tests.contracts.store_steps import put
 from tests.replicas import Pair, port_of, run_replica, wait_until
+from tests.storage.store_steps import put
 
 pytestmark = pytest.mark.part("distributed")
 

@@ -18,10 +18,10 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaTrouble
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import put
 from tests.faults.proxies import Proxy
 from tests.processes import TIMEOUT_S
 from tests.replicas import Pair, port_of, run_replica, wait_until
+from tests.storage.store_steps import put
 
 pytestmark = pytest.mark.part("distributed")
 

@@ -21,9 +21,9 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import BusyError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
+from tests.observability.reading import events
 from tests.processes import TIMEOUT_S
 from tests.serving import an_app, listening
-from tests.telemetry.reading import events
 
 
 async def test_call_beyond_its_time_limit_raises_and_occupies_its_thread_until_it_ends() -> None:

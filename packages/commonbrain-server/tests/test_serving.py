@@ -17,7 +17,7 @@ from commonbrain_server.http.server import proxies_of
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.storage.sqlite.driver import driver
-from tests.doors.hooking import call_hook
+from tests.hooking import call_hook
 from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.serving import free_port, started

@@ -12,8 +12,8 @@ from commonbrain.api.dispatch import CallContext, record_event
 from commonbrain.api.operations import Transport
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, UnavailableError
-from tests.flows.asking import stored
-from tests.telemetry.reading import TOOLS, call, heard
+from tests.asking import stored
+from tests.observability.reading import TOOLS, call, heard
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from test_bridge import bridged
 from commonbrain.api.operations import Profile
 from commonbrain.mcp.server import tools_of
 from commonbrain.text.tokens import estimate
-from tests.doors.test_mcp import TOOL_TOKENS_MAX, as_read, structured, text_of
+from tests.mcp.test_mcp import TOOL_TOKENS_MAX, as_read, structured, text_of
 
 TOOLS = tools_of(Profile.CORE)
 

@@ -10,8 +10,8 @@ from command_output import output_of
 from commonbrain.model.errors import RejectedError
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import lexical, put
 from tests.postgres import Database
+from tests.storage.store_steps import lexical, put
 
 pytestmark = pytest.mark.part("distributed")
 

@@ -11,8 +11,8 @@ from commonbrain.model.parameters import (
     Parameters,
 )
 from commonbrain.model.scope import Policy, Trust
-from tests.flows.asking import remember_one, stored
-from tests.flows.working import a_worker
+from tests.asking import remember_one, stored
+from tests.working import a_worker
 
 SECRET = "The key is ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.model.kinds import Kind
+from commonbrain.testing.builders import a_brain
+from tests.asking import FailingEmbedder, remember_one, stored
+
+
+def test_new_store_is_empty_and_sound(brain: Brain) -> None:
+    status = brain.status()
+    assert (status.memories, status.embedding_pending, status.traces_dropped) == (0, 0, 0)
+    assert (status.by_kind, status.by_state) == ({}, {})
+    assert (status.store, status.space) == (brain.services.store.location, "word-hash-1")
+    assert brain.doctor().is_sound
+
+
+@pytest.mark.requirement("LC-13")
+def test_current_memories_are_counted_by_kind_and_all_by_state(brain: Brain) -> None:
+    stored(brain, "The disk ran full", kind="incident")
+    old = stored(brain, "The build runs on two cores", kind="fact")
+    brain.revise.supersede(old, "The build runs on four cores", reason="upgrade")
+    brain.forget(stored(brain, "Zebras live here", kind="fact"), reason="wrong")
+    remember_one(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
+    status = brain.status()
+    assert status.memories == 2
+    assert status.by_kind == {Kind.INCIDENT: 1, Kind.FACT: 1}
+    assert status.by_state == {"active": 2, "superseded": 1, "forgotten": 1, "quarantined": 1}
+    assert brain.doctor().is_sound
+
+
+def test_doctor_reports_an_embedder_that_is_down(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        embedder.is_down = True
+        stored(brain, "The build runs on two cores", kind="fact")
+        diagnosis = brain.doctor()
+        assert not diagnosis.is_sound
+        assert [one.check for one in diagnosis.findings if not one.is_sound] == ["embedder"]
+        assert brain.status().embedding_pending == 1
+
+
+def test_doctor_changes_nothing(brain: Brain) -> None:
+    stored(brain, "The build runs on two cores", kind="fact")
+    before = brain.status()
+    brain.doctor()
+    assert brain.status() == before

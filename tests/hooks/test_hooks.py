@@ -1,0 +1,271 @@
+"""Hooks as clients call them: what they output, and that nothing they meet stops the client."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.config import Settings
+from commonbrain.hooks.runner import is_disabled, limit_s
+from commonbrain.hooks.table import HOOKS, INPUT_BYTES_MAX, LIMITS_S, HookAction, read_event
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.text.prompts import is_trivial
+from tests.conftest import FACT, RULE
+from tests.hooking import SESSION, call_hook
+from tests.in_process import run_brain
+from tests.processes import TIMEOUT_S, clean_environment
+from tests.stdio_servers import locked
+
+QUESTION = "why did we choose postgres over mysql?"
+HEAVY = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "onnxruntime", "commonbrain.client")
+CLIENTS = ("claude-code", "codex", "cursor", "gemini")
+START = ("claude-code", "session-start")
+PROMPT = ("claude-code", "user-prompt-submit")
+STOP = ("claude-code", "stop")
+EDIT = ("claude-code", "file-edited")
+COMMIT = ("claude-code", "before-commit")
+
+
+def test_session_start_shows_binding_rules_to_every_client(
+    store: Path, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    event: dict[str, object] = {"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"}
+    for client in CLIENTS:
+        with subtests.test(client=client):
+            answered = call_hook(store, client, "session-start", told=event)
+
+            assert answered.status == 0, answered
+            assert RULE in answered.context
+            assert SESSION in answered.context
+            assert answered.context.startswith("<commonbrain-memory>\n")
+
+
+def test_prompt_is_shown_relevant_memories_in_every_client(
+    store: Path, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for client in CLIENTS:
+        event: dict[str, object] = {
+            "conversation_id": f"{SESSION}-{client}",
+            "workspace_roots": [str(tmp_path)],
+            "prompt": QUESTION,
+        }
+        with subtests.test(client=client):
+            answered = call_hook(store, client, "user-prompt-submit", told=event)
+
+            assert answered.status == 0, answered
+            assert f"> {FACT}" in answered.context
+            assert "not instruction" in answered.context
+            assert json.loads(answered.out).get("continue", True) is True
+
+
+def test_prompt_about_something_else_is_shown_nothing(store: Path) -> None:
+    event: dict[str, object] = {"prompt": "please draw the release timetable as a table in blue"}
+
+    answered = call_hook(store, *PROMPT, told=event)
+
+    assert (answered.status, answered.out, answered.err) == (0, "", "")
+
+
+def test_unknown_hook_is_reported_without_failing(store: Path, subtests: pytest.Subtests) -> None:
+    for words in ((), ("claude-code",), ("emacs", "start"), ("--store",)):
+        with subtests.test(words=words):
+            answered = call_hook(store, *words, told={})
+
+            assert (answered.status, answered.out) == (0, "")
+            assert answered.err.startswith("commonbrain: Unknown hook")
+            assert answered.err.count("\n") == 1
+
+
+def test_malformed_input_does_not_stop_the_client(store: Path, subtests: pytest.Subtests) -> None:
+    inputs = (b"", b"{", b"[1]", b"\xff\xfe", b'{"cwd": "\\u0000/x"}', b"null")
+    for words in (PROMPT, STOP):
+        for raw in inputs:
+            with subtests.test(words=words, raw=raw):
+                answered = call_hook(store, *words, told=raw)
+
+                assert (answered.status, answered.out) == (0, "")
+
+
+def test_malformed_edit_does_not_stop_the_client(path: Path, subtests: pytest.Subtests) -> None:
+    edits = [(client, "file-edited") for client in ("claude-code", "codex", "gemini")]
+    inputs = (b"", b"{", b'{"tool_input": 3}', b'{"tool_input": {"edits": 1}}')
+    for words in (*edits, COMMIT):
+        for raw in inputs:
+            with subtests.test(words=words, raw=raw):
+                answered = call_hook(path, *words, told=raw)
+
+                assert (answered.status, answered.out) == (0, "")
+                assert not path.exists()
+
+
+def test_foreign_store_does_not_stop_the_client(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    foreign = tmp_path / "notes.db"
+    foreign.write_text("not a database, and longer than a header would be " * 20)
+    event: dict[str, object] = {"prompt": QUESTION, "last_assistant_message": f"{FACT} {RULE}"}
+    for words in (START, PROMPT, STOP):
+        with subtests.test(words=words):
+            answered = call_hook(foreign, *words, told=event)
+
+            assert (answered.status, answered.out) == (0, "")
+            assert answered.err.startswith("commonbrain: ")
+            assert FACT not in answered.err
+
+
+def test_locked_store_is_read_and_a_write_is_given_up_in_time(store: Path) -> None:
+    event: dict[str, object] = {"session_id": SESSION, "prompt": QUESTION}
+    written: dict[str, object] = {
+        "last_assistant_message": "We decided to close the pool in wiring."
+    }
+    with locked(store):
+        brief = {"COMMONBRAIN_LOCK_TIMEOUT_S": "0.1"}
+        start = call_hook(store, *START, told=event, **brief)
+        prompt = call_hook(store, *PROMPT, told=event, **brief)
+        late = call_hook(store, *STOP, told=written, COMMONBRAIN_HOOK_WRITE_TIMEOUT_S="0.8")
+
+    assert RULE in start.context
+    assert FACT in prompt.context
+    assert (late.status, late.out) == (0, "")
+    assert late.err.count("\n") == 1
+
+
+def test_hook_does_not_wait_for_a_client_that_never_closes_its_input(store: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "commonbrain", "hook", *PROMPT, "--store", str(store)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(
+            COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="0.3", COMMONBRAIN_STATE=str(store.parent)
+        ),
+    ) as process:
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read() == b""
+        assert process.stderr.read() == b"commonbrain: The hook timed out.\n"
+
+
+def test_hooks_are_switched_off_by_the_environment_or_the_folder(
+    store: Path, tmp_path: Path
+) -> None:
+    event: dict[str, object] = {"prompt": QUESTION, "cwd": str(tmp_path / "deep" / "down")}
+    switched = call_hook(store, *START, told=event, COMMONBRAIN_HOOKS="off")
+    config = tmp_path / ".commonbrain.toml"
+    config.write_text('project = "tides"\nhooks = false\n')
+    forbidden = call_hook(store, *START, told=event)
+    status = run_brain("hook", "status", folder=tmp_path)
+
+    assert (switched.status, switched.out, switched.err) == (0, "", "")
+    assert (forbidden.status, forbidden.out, forbidden.err) == (0, "", "")
+    assert status.status == 0
+    assert f"hooks: off, by {config}" in status.out
+    assert "project: tides" in status.out
+
+
+IDLE: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
+    (("claude-code", "nothing"), {}),
+    (PROMPT, {"prompt": "/clear all of it"}),
+    (PROMPT, {"prompt": "yes please"}),
+    (STOP, {"last_assistant_message": "I have formatted the file and ran the tests."}),
+    (("claude-code", "session-end"), {}),
+    (EDIT, {"tool_input": {"file_path": "/w/src/other.py", "new_string": "b"}}),
+    (COMMIT, {"tool_input": {"command": "git status && git diff"}}),
+    (COMMIT, {"tool_input": {"command": "git commit-tree"}}),
+    (COMMIT, {"tool_input": {"command": "git" + " -c" * 60}}),
+)
+"""Hooks with nothing to do, and their events."""
+RUN_ALL = f"""
+import io, json, os, sys
+from commonbrain.__main__ import main
+
+os._exit = sys.exit
+for words, event in json.load(sys.stdin):
+    sys.argv = ["brain", "hook", *words]
+    sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(event).encode()))
+    try:
+        main()
+    except SystemExit:
+        pass
+    print([name for name in {HEAVY} if name in sys.modules])
+print("commonbrain.hooks.runner" in sys.modules)
+"""
+"""A program that calls hooks, and prints which heavy modules are imported after each."""
+
+
+def test_hook_with_nothing_to_do_imports_nothing_heavy(store: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL],
+        input=json.dumps([(words, {"cwd": "/w", "session_id": SESSION, **e}) for words, e in IDLE]),
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env=clean_environment(COMMONBRAIN_STORE=str(store), COMMONBRAIN_STATE=str(store.parent)),
+    )
+
+    assert done.stdout.splitlines() == ["[]"] * len(IDLE) + ["True"]
+
+
+def test_hook_switches_agree_with_the_settings() -> None:
+    fields = Settings.model_fields
+    for variable, usual in LIMITS_S.values():
+        assert fields[variable.removeprefix("COMMONBRAIN_").lower()].default == usual
+    assert set(HookAction) == set(LIMITS_S)
+    for text in ("off", "0", "False", "no", "n"):
+        assert is_disabled({"COMMONBRAIN_HOOKS": text})
+        assert not Settings.model_validate({"hooks": text.lower()}).hooks
+    assert not is_disabled({})
+    assert not is_disabled({"COMMONBRAIN_HOOKS": "on"})
+
+
+def test_invalid_time_limit_leaves_the_default() -> None:
+    for value in ("", "x", "0", "-1", "61", "inf", "nan"):
+        variables = {"COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": value}
+        assert limit_s(HookAction.RECALL, variables) == 1.5, value
+
+
+@given(raw=st.binary(max_size=300))
+def test_any_bytes_are_an_event_or_invalid(raw: bytes) -> None:
+    with suppress(InvalidInputError):
+        read_event(raw)
+
+
+def test_input_beyond_its_limit_is_invalid() -> None:
+    with pytest.raises(InvalidInputError, match="more than"):
+        read_event(b" " * (INPUT_BYTES_MAX + 1))
+
+
+def test_names_that_differ_by_client_are_read_as_one_field() -> None:
+    event = read_event(
+        b'{"conversation_id": "c", "generation_id": "g", "workspace_roots": ["/w"], "text": "t"}'
+    )
+
+    assert (event.session, event.turn, event.reply) == ("c", "g", "t")
+    assert event.folder == Path("/w")
+    assert event.source_ref == "c#g"
+
+
+def test_session_without_a_valid_name_is_none() -> None:
+    for name in ("a\nb", "x" * 129, ""):
+        assert read_event(json.dumps({"session_id": name}).encode()).session == "", name
+
+
+def test_assent_and_commands_are_trivial_prompts() -> None:
+    trivial = ("ok", "yes, please", "/compact now keep the plan", "!git status and so on", "   ")
+    others = (
+        "/home/ann/notes.txt is not readable, why?",
+        "# Task\nWrite the importer",
+        "为什么我们选择这个数据库",
+    )
+    assert [text for text in (*trivial, *others) if is_trivial(text)] == [*trivial]
+
+
+def test_every_hook_is_listed_under_its_own_client_and_event() -> None:
+    assert all((row.client, row.event) == key for key, row in HOOKS.items())
+    natives = [(row.client, row.native) for row in HOOKS.values()]
+    assert len(natives) == len(set(natives))

@@ -1,0 +1,3 @@
+from tests.conftest import command, embedder
+
+__all__ = ["command", "embedder"]

@@ -1,3 +1,0 @@
-from tests.doors.conftest import command, embedder
-
-__all__ = ["command", "embedder"]
