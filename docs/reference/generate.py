@@ -147,7 +147,9 @@ def limit_meanings() -> list[tuple[str, str]]:
     return [
         (statement.target.id, _docstring(below))
         for statement, below in zip(body, [*body[1:], None], strict=True)
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and isinstance(getattr(limits, statement.target.id, None), int | float)
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, Phase
+from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
@@ -169,3 +170,32 @@ def test_undo_needs_a_selection_and_is_bounded(brain: Brain, clock: FakeClock) -
     assert refusal.value.code == "limit_exceeded"
     with pytest.raises(InvalidInputError, match="after"):
         brain.undo(since="2027-01-01", reason="x")
+
+
+def test_restore_of_what_an_undo_forgot_returns_nothing_else(brain: Brain) -> None:
+    bob = brain.acting_as(agent="bob")
+    noon = stored(bob, NOON, kind="fact")
+    bob.revise.pin(noon)
+    bob.revise.retag(noon, add=["wrong"])
+    undone(brain)
+
+    brain.revise.restore(noon, reason="it holds")
+
+    memory_id = ids.parse(ids.MEMORY, noon)
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
+        memory = tx.memories.get([memory_id])[memory_id]
+    assert (memory.state, memory.pinned, memory.tags) == (State.ACTIVE, False, ())
+
+
+def test_memory_is_current_if_what_replaced_it_has_been_undone(brain: Brain) -> None:
+    bob = brain.acting_as(agent="bob")
+    two, noon = stored(bob, TWO, kind="fact"), stored(brain, NOON, kind="fact")
+    four = stored(brain, FOUR, kind="fact")
+    bob.revise.resolve(four, other=two, reason="measured")
+    undone(brain)
+    brain.revise.resolve(four, other=noon, reason="measured again")
+
+    done = brain.revise.restore(two, reason="needed")
+
+    assert f"{two} state: forgotten -> active" in done.changed
+    assert (brain.get(four).state, brain.doctor().is_sound) == (State.ACTIVE, True)

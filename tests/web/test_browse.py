@@ -74,7 +74,7 @@ def test_many_memories_are_tagged_after_a_preview_and_undone(
     }
     preview = ann.post("/do/bulk", fields)
     assert preview.status_code == 200
-    assert "Retag 2 memories?" in preview.text
+    assert "Change the tags of 2 memories?" in preview.text
     assert "urgent" not in brain.get(demo.redis).tags
     done = ann.post("/do/bulk", {**fields, "confirm": "2", "confirmed": "yes"})
     assert done.headers["location"] == "/browse"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from commonbrain.history.change_plan import (
     ChangePlan,
@@ -98,9 +97,11 @@ def successor_of(unit: UnitOfWork, memory: Memory) -> Memory:
 
 
 def as_before(unit: UnitOfWork, memory: Memory) -> Memory:
-    """Return a superseded or forgotten memory as before that.
+    """Return a superseded or forgotten memory in the state that it had before that.
 
-    An expiry that has passed would hide it at once, and is dropped.
+    Only its state returns: what an undo took back with it, such as a trust or a tag, stays taken
+    back. It is current if it was superseded and nothing replaces it any more. An expiry that has
+    passed would hide it at once, and is dropped.
     """
     changes = unit.tx.changes.of([memory.id])
     ended = [
@@ -109,12 +110,13 @@ def as_before(unit: UnitOfWork, memory: Memory) -> Memory:
         if change.after.get("state") is memory.state
         and change.before.get("state") not in {None, State.FORGOTTEN}
     ]
-    image: dict[str, Any] = {"state": State.ACTIVE, "superseded_by": None, "superseded_at": None}
-    if ended:
-        image = image_before(ended[-1], changes)
-    # What it had replaced is current again, and stays so.
-    image["superseded_count"] = memory.superseded_count
-    back = believed_again(unit, memory, after=replace(memory, **image))
+    state = image_before(ended[-1], changes)["state"] if ended else State.ACTIVE
+    freed = memory
+    if memory.state is State.SUPERSEDED:
+        freed = replace(memory, superseded_by=None, superseded_at=None)
+    if state is State.SUPERSEDED and freed.superseded_by is None:
+        state = State.ACTIVE
+    back = believed_again(unit, memory, after=replace(freed, state=state))
     is_over = back.state in CURRENT_STATES and back.is_over(unit.now)
     return replace(back, expires_at=None) if is_over else back
 

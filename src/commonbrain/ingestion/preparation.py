@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from commonbrain.model.errors import (
     RejectedError,
     parse_choice,
 )
+from commonbrain.model.kind_columns import settable_columns
 from commonbrain.model.kinds import (
     KINDS,
     CausalField,
@@ -247,6 +249,7 @@ def _ids(given: Sequence[str]) -> tuple[int, ...]:
     return tuple(ids.parse(ids.MEMORY, one) for one in _names(given))
 
 
+_LOG: Final = logging.getLogger(__name__)
 _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "scope": partial(parse_choice, Scope),
     "trust": partial(parse_choice, Trust),
@@ -539,7 +542,12 @@ def _load_patterns() -> Callable[[str], Sequence[Atom]] | None:
     """Return what extracts causes from a text; None if its package is not installed."""
     if not is_installed("commonbrain_causes"):
         return None
-    row = load_row("causes", "patterns", extra="causes")
+    try:
+        row = load_row("causes", "patterns", extra="causes")
+    except InvalidInputError as error:
+        # A package that is broken must not stop what can be stored without it.
+        _LOG.warning("Causes are not extracted: %s", error)
+        return None
     return cast("Callable[[str], Sequence[Atom]]", row)
 
 
@@ -579,7 +587,7 @@ _CHARS_MAX = {
     **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
     # The whole attachment has a limit of its own.
     ATTACHMENT: ATTACHMENT_BYTES_MAX,
-    **dict.fromkeys(("root_cause", "resolution", "outcome", "consequences"), TEXT_BYTES_MAX),
+    **{column.name: TEXT_BYTES_MAX for column in settable_columns() if column.is_long},
 }
 _COUNTS_MAX = {
     **dict.fromkeys(("tags", "people"), TAGS_MAX),

@@ -218,7 +218,10 @@ def _choose(
         return models[name]
     try:
         return _load_model(f"{purpose}-{name}")
-    except InvalidInputError:
+    except InvalidInputError as error:
+        if isinstance(error.__cause__, ImportError | AttributeError):
+            # Its package is there, and says itself why it cannot be loaded.
+            raise
         names = ", ".join(f"{_ONNX}:FOLDER" if known == _ONNX else known for known in models)
         raise InvalidInputError(
             f"There is no {purpose} {name[:40]!r}.",

@@ -269,7 +269,7 @@ def _run(
     if isinstance(reply, Notice | Confirmation):
         return reply
     if operation.exit_code(reply):
-        raise RejectedError(operation.render_text(reply), hint=_UNCHANGED)
+        raise _refusal(operation, reply)
     is_changed = getattr(reply, "status", None) != "unchanged"
     if undo is REVERSED:
         undo = reversal(brain)
@@ -283,6 +283,16 @@ def _run(
         undo=undo if is_changed else None,
         is_changed=is_changed,
     )
+
+
+def _refusal(operation: Operation[Any, Any], reply: Any) -> RejectedError:  # noqa: ANN401 the operation's own
+    """Return the error for a reply that refuses a change, with the next step of a person."""
+    item = getattr(reply, "outcome", None)
+    if item is None or item.reason is None:
+        return RejectedError(operation.render_text(reply), hint=_UNCHANGED)
+    code = item.code or str(item.status)
+    where = f" It is {item.id}." if item.id else ""
+    return RejectedError(item.reason + where, code=code, hint=_HINTS.get(code, _UNCHANGED))
 
 
 def _carry_out(
@@ -308,6 +318,12 @@ def _carry_out(
 
 
 _UNCHANGED: Final = "Nothing was changed."
+_VERBS: Final[Mapping[str, str]] = {
+    "retag": "Change the tags of",
+    "review": "Confirm",
+    "undo": "Undo the changes of",
+}
+"""What a button does, where the name of its verb does not say it to a person."""
 
 
 def _op(request: Request) -> str:
@@ -330,20 +346,35 @@ def _report(
     lines = [line for line in operation.render_text(reply).splitlines() if line != HEADING]
     if _op(request) == _ERASE:
         # The further lines name what was erased, of which no copy may be left.
-        lines = lines[:1]
+        lines = [*lines[:1], "No copy of the text is left."] if is_changed else lines[:1]
     text = "\n".join(lines if is_changed else [_UNCHANGED, *lines])
     is_corrected = _op(request) == "supersede" and reply.status == "done"
     is_on_its_page = form.get("next", "").startswith("/memory/")
     next_ = f"/memory/{reply.id}" if is_corrected and is_on_its_page else None
     back = form.get("back") or (next_ and form["next"])
     return Notice(
-        # Cut to what fits a cookie, whatever its alphabet.
-        text=text.encode()[:_NOTICE_BYTES_MAX].decode(errors="ignore"),
+        text=_shortened(text),
         undo={**undo.fields, "confirmed": "yes"} if undo else None,
         undo_operation=undo.operation if undo else "",
         back=local_path(back) if back else None,
         next=next_,
     )
+
+
+def _shortened(text: str) -> str:
+    """Return as many whole lines as fit a cookie, whatever their alphabet, and how many follow."""
+    if len(text.encode()) <= _NOTICE_BYTES_MAX:
+        return text
+    lines = text.splitlines()
+    size, shown = 0, 0
+    for line in lines:
+        size += len(line.encode()) + 1
+        if size > _NOTICE_BYTES_MAX:
+            break
+        shown += 1
+    first = lines[0].encode()[:_NOTICE_BYTES_MAX].decode(errors="ignore")
+    rest = f"and {pluralize(len(lines) - max(shown, 1), 'more line', many='more lines')}"
+    return "\n".join([*(lines[:shown] or [f"{first}…"]), rest])
 
 
 def _ask(
@@ -363,14 +394,15 @@ def _ask(
         return Notice(text=f"{_UNCHANGED}\n{text}", is_refusal=True)
     places = [("next", local_path(form.get("next", "/")))]
     places += [("back", local_path(form["back"]))] if form.get("back") else []
-    verb = words_of(_op(request)).capitalize()
+    verb = _VERBS.get(_op(request)) or words_of(_op(request)).capitalize()
+    purpose = _purpose(operation, form)
     return Confirmation(
         operation=operation.name,
-        question="Confirm"
+        question=(purpose or "Confirm")
         if count is None
         else f"{verb} {pluralize(count, 'memory', many='memories')}?",
-        button="Confirm" if count is None else verb,
-        purpose=_purpose(operation, form),
+        button="Confirm" if count is None else verb.split()[0],
+        purpose="" if count is None else purpose,
         text=text,
         fields=(
             *((name, value) for name, value in form.multi_items() if name not in OWN_FIELDS),

@@ -1,5 +1,7 @@
 """The operation atomize: causes from stored memories."""
 
+from functools import partial
+
 from commonbrain.api.operation import Name, Operation, Request, Transport, argument
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
@@ -24,7 +26,8 @@ class AtomizeRequest(Request):
 
 
 def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
-    return atomizer_of(brain)(**request.model_dump())
+    read = partial(atomizer_of(brain), **request.model_dump())
+    return brain.services.audited(brain.caller, action="shown by atomize", read=read)
 
 
 def _render(reply: Atomized) -> str:

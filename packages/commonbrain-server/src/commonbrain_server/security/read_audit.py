@@ -47,7 +47,6 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "undo": "shown by undo",
     "erase": "shown by erase",
     "trace": "trace {}",
-    "atomize": "shown by atomize",
     "skills": "skill list",
     "session": "session {}",
     "message": "message {}",
