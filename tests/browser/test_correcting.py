@@ -44,7 +44,7 @@ def test_memory_is_corrected_and_the_undo_key_restores_it(page: Page, site: Site
     page.keyboard.press("Control+A")
     page.keyboard.type("Write the runbook for migrations and test it")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("Corrected")
+    expect(page.get_by_role("status")).to_contain_text("Write the runbook for migrations and test it")
     assert site.brain.get(site.demo.task).state == "superseded"
     page.keyboard.press("u")
     expect(page.get_by_role("status")).to_contain_text("undo done")
@@ -106,7 +106,7 @@ def test_search_annotation_and_undo_work_without_javascript(plain: Page, site: S
     plain.get_by_text("Annotate", exact=True).click()
     plain.get_by_label("Note").fill("Checked with the team")
     plain.get_by_role("button", name="Add the note").click()
-    expect(plain.get_by_role("status")).to_contain_text("Added a note to")
+    expect(plain.get_by_role("status")).to_contain_text("annotate done")
     notes = site.brain.get(site.demo.redis, views=["annotations"]).annotations or ()
     assert [one.text for one in notes] == ["Checked with the team"]
     plain.get_by_role("button", name="Undo").click()
