@@ -44,7 +44,9 @@ def test_memory_is_corrected_and_the_undo_key_restores_it(page: Page, site: Site
     page.keyboard.press("Control+A")
     page.keyboard.type("Write the runbook for migrations and test it")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("Write the runbook for migrations and test it")
+    expect(page.get_by_role("status")).to_contain_text(
+        "Write the runbook for migrations and test it"
+    )
     assert site.brain.get(site.demo.task).state == "superseded"
     page.keyboard.press("u")
     expect(page.get_by_role("status")).to_contain_text("undo done")

@@ -1,4 +1,4 @@
-"""Embedders behind HTTP: what is sent, what is refused, what is tried again, what is never told."""
+"""Embedders behind HTTP: what is sent, what is refused, what is tried again, what is never sent."""
 
 import json
 import logging

@@ -62,7 +62,7 @@ def check_pending_acks_of(
 ) -> None:
     """Reject a change of memories while action items bind where they are.
 
-    `is_resolving` tells whether the change completes or removes them.
+    `is_resolving` says whether the change completes or removes them.
 
     Raises:
         RejectedError: `action_items_pending` names them and the next call.

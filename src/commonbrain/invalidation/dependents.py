@@ -286,7 +286,7 @@ class AffectedMemory:
 class AffectedDependents:
     """Dependents that need review because of a change; `ids` names the nearest.
 
-    `is_more` tells whether there are more than were counted, among those that the caller may see.
+    `is_more` says whether there are more than were counted, among those that the caller may see.
     """
 
     count: int

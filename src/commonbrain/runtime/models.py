@@ -1,6 +1,6 @@
-"""Embedders, rerankers, extractors and reflectors by the names in settings.
+"""Embedders, rerankers and reflectors by the names in settings.
 
-`minilm`, `patterns` and `extractive` are of the core. Others come from packages by entry points of
+`minilm` and `extractive` are of the core. Others come from packages by entry points of
 the group `commonbrain.models`, such as `embedder-onnx`; commonbrain-models has them. They are
 imported when they are chosen: importing all would slow every command down.
 """
@@ -36,7 +36,6 @@ from commonbrain.threads import after_fork
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, Deadline
     from commonbrain.embeddings.interface import Matrix
-    from commonbrain.model.atoms import Atom
     from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Store
@@ -112,7 +111,7 @@ class MissingModel:
 
     name: str
     purpose: str
-    """`embedder`, `extractor`, `reflector` or `reranker`."""
+    """`embedder`, `reflector` or `reranker`."""
     missing: InvalidInputError
     space: EmbeddingSpace = UNKNOWN_SPACE
 
@@ -121,10 +120,6 @@ class MissingModel:
         raise self._unavailable()
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:  # noqa: ARG002
-        """Refuse."""
-        raise self._unavailable()
-
-    def atoms(self, text: str) -> Sequence[Atom]:  # noqa: ARG002
         """Refuse."""
         raise self._unavailable()
 
@@ -208,7 +203,7 @@ def settings_of(space: str, *, records: Path | None = None) -> str | None:
 def _choose(
     models: Mapping[str, Callable[[Options], Model]], name: str, *, purpose: str
 ) -> Callable[[Options], Model]:
-    """Return what makes a model: of a table, or of a package of somebody else.
+    """Return what makes a model: of the table, or of another package.
 
     Raises:
         InvalidInputError: There is none of this name.

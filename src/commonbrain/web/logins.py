@@ -64,7 +64,7 @@ class PageLogins(Protocol):
 
 @dataclass(slots=True)
 class LinkLogins:
-    """The logins of `brain ui`: whoever has the one-time link acts as the user of this machine.
+    """The logins of `brain ui`: the holder of the one-time link acts as the user of this machine.
 
     They live in this process. A link opens one login; `make_link` replaces a link that was used.
     """
