@@ -19,7 +19,7 @@ from commonbrain.runtime.local_requests import answer_requests
 from commonbrain.runtime.local_socket import LocalServer, socket_path
 from tests.in_process import default_model, run_brain, unchanged_collector
 from tests.laid_out_stores import lay_out_store
-from tests.processes import TIMEOUT_S
+from tests.processes import AS_PERSON, TIMEOUT_S
 from tests.stdio_servers import Server, served
 from tests.tenant_rows import add_tenant
 
@@ -61,6 +61,8 @@ def command(
     lay_out_store(path)
     monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
     monkeypatch.setenv("COLUMNS", "200")
+    for name, value in AS_PERSON.items():
+        monkeypatch.setenv(name, value)
     # The script has no package; its name is then that of the program.
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None, raising=False)
 

@@ -4,24 +4,30 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 TIMEOUT_S = 60.0
 """How long a test waits for another process before it fails; a healthy one takes a second."""
+AS_PERSON: Final = {"COMMONBRAIN_AS_OWNER": "true"}
+AS_AGENT: Final = {"COMMONBRAIN_AS_OWNER": "false"}
+"""Who runs a command whose terminal is a pipe: a person, or a model or script."""
 
 
 def clean_environment(**more: str) -> dict[str, str]:
     """Give the environment without settings of Python and of the product, but for those given.
 
     The tests' own folder of logs and early events stays, so that no user's home is written to.
+    Commands act for the owner of the store, as those that a person types at a terminal.
     """
     own = ("PYTHON", "COMMONBRAIN_")
     own_state = {"COMMONBRAIN_STATE"}
     given = os.environ.items()
-    return {
+    inherited = {
         name: value for name, value in given if name in own_state or not name.startswith(own)
-    } | more
+    }
+    return inherited | AS_PERSON | more
 
 
 def command(store: Path | str, *arguments: str) -> list[str]:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from commonbrain.storage.sqlite.driver import driver
-from tests.processes import TIMEOUT_S, clean_environment, command
+from tests.processes import AS_AGENT, TIMEOUT_S, clean_environment, command
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ def served(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=clean_environment(**settings),
+        env=clean_environment(**(AS_AGENT | settings)),
         cwd=folder,
     ) as process:
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from commonbrain.ingestion.embedding import EmbedPending
     from commonbrain.ingestion.service import Remember
     from commonbrain.jobs.service import Jobs
-    from commonbrain.model.scope import Caller, Trust
+    from commonbrain.model.scope import Authority, Caller, Role, Trust
     from commonbrain.model.sessions import ClientInfo
     from commonbrain.retrieval.get import Get, MemoryView, View
     from commonbrain.retrieval.listing import ListMemories
@@ -52,6 +52,9 @@ class Identity(TypedDict, total=False):
     session: str | None
     contact: ClientInfo
     trust_ceiling: Trust
+    role: Role
+    """Only lowered: a view has no higher role and no higher authority."""
+    authority: Authority
     request_id: str | None
 
 
@@ -103,7 +106,12 @@ class Brain:
             from commonbrain.model.errors import InvalidInputError  # noqa: PLC0415
 
             raise InvalidInputError(f"A view cannot choose its {', '.join(unsupported)}.")
-        return type(self)(self.services, replace_fields(self.caller, **identity))
+        caller = replace_fields(self.caller, **identity)
+        if not self.caller.role.covers(caller.role):
+            caller = replace_fields(caller, role=self.caller.role)
+        if not self.caller.authority.covers(caller.authority):
+            caller = replace_fields(caller, authority=self.caller.authority)
+        return type(self)(self.services, caller)
 
     def identified(self) -> Self:
         """Return a view whose lines in the audit have one request id, a new one if it has none."""

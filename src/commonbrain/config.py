@@ -161,6 +161,12 @@ class Settings(_EnvironmentSettings, frozen=True):
         le=1_000_000,
         description="Calls per minute of one tenant, unless its policy sets a limit.",
     )
+    as_owner: bool = Field(
+        default=False,
+        description="Whether commands and MCP over stdio act for the owner of the store, as a "
+        "person at a terminal does: for scripts, and for agents that may erase and overrule what "
+        "people wrote.",
+    )
     mcp_profile: Literal["lite", "core", "operator"] = Field(
         default="core",
         description="Tools that MCP offers: lite (five), core, or operator (core and admin).",

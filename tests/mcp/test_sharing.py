@@ -16,7 +16,7 @@ import commonbrain
 from commonbrain.storage.sqlite.driver import driver
 from tests.hooks.test_hooks_served import is_served, prompt
 from tests.in_process import run_brain
-from tests.processes import TIMEOUT_S, clean_environment, command, until
+from tests.processes import AS_AGENT, TIMEOUT_S, clean_environment, command, until
 from tests.stdio_servers import Server, locked, served, socket_folder
 
 pytestmark = pytest.mark.skipif(
@@ -103,7 +103,9 @@ def test_further_agent_takes_little_memory_and_has_its_own_session_until_it_ends
 
 def client_of(store: Path, tenant: str, mode: Literal["auto", "legacy"]) -> Client:
     program, *arguments = command(store, "--tenant", tenant, "mcp")
-    parameters = StdioServerParameters(command=program, args=arguments, env=clean_environment())
+    parameters = StdioServerParameters(
+        command=program, args=arguments, env=clean_environment(**AS_AGENT)
+    )
     return Client(parameters, mode=mode, read_timeout_seconds=TIMEOUT_S)
 
 

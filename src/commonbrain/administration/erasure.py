@@ -34,6 +34,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory, is_erased
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
+from commonbrain.security.authority import check_is_person
 from commonbrain.services import Services
 from commonbrain.storage.change_log import record_related_change
 from commonbrain.storage.uploads import Upload
@@ -77,12 +78,13 @@ class Erase:
         Raises:
             InvalidInputError: the reason or the selector is missing, or an id is malformed.
             NotFoundError: there is no such memory, or the caller may not see it.
-            RejectedError: `insufficient_role`, the caller is not an admin.
+            RejectedError: `insufficient_role`, the caller is not an admin; `person_required`.
             UnavailableError: the store stayed locked; nothing was changed.
 
         """
         why = validate_reason(reason, services=self.services, caller=self.caller)
         _check_admin(self.caller)
+        check_is_person(self.caller, "An erase")
         given = SelectorFields(**matching)
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)

@@ -15,6 +15,7 @@ from commonbrain.model.limits import REFUSAL_WRITE_WAIT_S
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visible_parameters
+from commonbrain.security.authority import check_is_person
 from commonbrain.services import Services
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 
@@ -171,11 +172,13 @@ def authorize_call(
     The rate limit is checked earlier, when the caller is authenticated.
 
     Raises:
-        RejectedError: `insufficient_role`, `scope_denied` or `boot_required`.
+        RejectedError: `insufficient_role`, `scope_denied`, `person_required` or `boot_required`.
         LimitExceededError: `quota_exceeded`.
 
     """
     _check_role(operation, brain.caller)
+    if operation.needs_person(request):
+        check_is_person(brain.caller, f"To change what {operation.name} manages")
     guard = brain.services.guard
     if guard is not None and operation.consumes_quota(request):
         guard.check_quota(brain.caller)

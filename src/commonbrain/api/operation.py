@@ -301,6 +301,8 @@ class Operation(Generic[RequestT, ReplyT]):
     """The smallest profile that includes its tool."""
     consumes_quota: Callable[[RequestT], bool] = lambda _: False
     """Whether a request stores memories; it fails if the tenant's quota is used up."""
+    needs_person: Callable[[RequestT], bool] = lambda _: False
+    """Whether a request is for people alone, or for what one let act for them."""
     is_allowed_before_boot: bool = False
     """Whether a session that must boot may call it first."""
     positional: tuple[str, ...] = ()

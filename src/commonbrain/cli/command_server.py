@@ -9,7 +9,7 @@ from typer import TyperException
 
 from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import FROM_STDIN
-from commonbrain.cli.context import GlobalOptions, SessionUse, in_session
+from commonbrain.cli.context import GlobalOptions, SessionUse, as_command, in_session
 from commonbrain.cli.groups import find_operation_command
 from commonbrain.cli.output import CallerTerminal, Output
 from commonbrain.client import Brain
@@ -39,7 +39,8 @@ class _CallersState(GlobalOptions):
     def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
         """Return the brain of the caller, who never acts as the client that this process serves."""
         del server_name
-        brain = brain_for(self.services, self.request)
+        is_person = bool(self.request.get("is_owner") or self.request.get("is_person"))
+        brain = as_command(brain_for(self.services, self.request), is_person=is_person)
         return in_session(brain, ClientInfo(cwd=self.request["cwd"]), use=use)
 
     def close(self, brain: Brain) -> None:

@@ -1,5 +1,6 @@
 """The options before the command: the store, and the agent."""
 
+import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
@@ -21,8 +22,10 @@ from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain, Identity, identity_of
 from commonbrain.coordination.session_registry import may_resume, resume_session, touch_session
 from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.scope import Authority
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
 from commonbrain.model.values import dataclass, replace
+from commonbrain.runtime.callers import is_of_person
 
 
 class SessionUse(StrEnum):
@@ -59,13 +62,15 @@ class GlobalOptions:
         """
         # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
+        from commonbrain.runtime.settings_loading import load_settings  # noqa: PLC0415
 
         brain = open_brain(
             self.store, tenant=self.tenant, server_name=server_name, **self.identity()
         )
         folder = _current_folder_contact()
         if server_name is None:
-            return in_session(brain, folder, use=use)
+            is_person = load_settings().as_owner or is_of_person(os.environ)
+            return in_session(as_command(brain, is_person=is_person), folder, use=use)
         if brain.caller.session is None:
             return brain.acting_as(contact=folder)
         return _in_named_session(brain, folder)
@@ -77,6 +82,11 @@ class GlobalOptions:
     def close(self, brain: Brain) -> None:
         """Close what `open` returned."""
         brain.close()
+
+
+def as_command(brain: Brain, *, is_person: bool) -> Brain:
+    """Return the brain of one command, which a person runs at a terminal, or a model or script."""
+    return brain if is_person else brain.acting_as(authority=Authority.MODEL)
 
 
 def in_session(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:

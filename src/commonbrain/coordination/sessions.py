@@ -56,7 +56,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Memory
 from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, Role
+from commonbrain.model.scope import Authority, Caller, Role
 from commonbrain.model.sessions import Ending, Note, Session
 from commonbrain.model.skills import read_skill, skill_of
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
@@ -137,7 +137,12 @@ def commit_rules(unit: UnitOfWork) -> CheckpointResult:
     hits = unit.tx.index.lexical(COMMIT_TERMS, query_scope, limit=_COMMIT_RULES_READ)
     triggers = unit.tx.memories.skills(query_scope)
     memories = unit.tx.memories.get(list(dict.fromkeys([*(hit.id for hit in hits), *triggers])))
-    about = [id_ for id_, one in memories.items() if _concerns_commits(one, unit.caller.project)]
+    about = [
+        id_
+        for id_, one in memories.items()
+        # What binds is what a person wrote or confirmed.
+        if one.authority is Authority.PERSON and _concerns_commits(one, unit.caller.project)
+    ]
     severities = {id_: severity_of(memories[id_].detail) for id_ in about if id_ not in triggers}
     return CheckpointResult(
         at=unit.now,

@@ -23,7 +23,7 @@ from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State, is_erased
 from commonbrain.model.revision import Action, restored, superseded
 from commonbrain.retrieval.get import head_of
-from commonbrain.security.authority import Proposal, endorsed
+from commonbrain.security.authority import Proposal, awaits_person, endorsed
 from commonbrain.storage.change_log import check_lease
 
 
@@ -116,6 +116,11 @@ def as_before(unit: UnitOfWork, memory: Memory) -> Memory:
         freed = replace(memory, superseded_by=None, superseded_at=None)
     if state is State.SUPERSEDED and freed.superseded_by is None:
         state = State.ACTIVE
+    if state in CURRENT_STATES and awaits_person(
+        memory.kind, memory.detail, scope=memory.scope, authority=memory.authority
+    ):
+        # Its approval was undone: it awaits another.
+        state = State.QUARANTINED
     back = believed_again(unit, memory, after=replace(freed, state=state))
     is_over = back.state in CURRENT_STATES and back.is_over(unit.now)
     return replace(back, expires_at=None) if is_over else back
@@ -164,11 +169,11 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
             code="chain_taken",
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
-    is_weaker = memory.trust.weight < other.trust.weight
-    trusted = (
-        endorsed(memory, trust=other.trust, parameters=unit.parameters) if is_weaker else memory
+    trust = max(memory.trust, other.trust, key=lambda one: one.weight)
+    confirmed = endorsed(
+        memory, trust=trust, authority=unit.caller.authority, parameters=unit.parameters
     )
-    raised = replace(trusted, superseded_count=other.superseded_count + 1)
+    raised = replace(confirmed, superseded_count=other.superseded_count + 1)
     removed = superseded(other, by=memory.id, at=unit.now)
     return ChangePlan(
         steps=(

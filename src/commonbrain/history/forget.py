@@ -28,13 +28,18 @@ from commonbrain.invalidation.dependents import preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where
-from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
+from commonbrain.model.limits import (
+    FORGET_ALONE_MAX,
+    PRUNE_AT_ONCE_MAX,
+    PRUNE_DAYS_MIN,
+    SCANNED_MAX,
+)
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_archived, last_touched
 from commonbrain.model.query import FeedbackMark, Filter, KindFilter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.support import InvalidationReason
-from commonbrain.security.authority import Proposal, is_authorized
+from commonbrain.security.authority import Proposal, check_is_person, is_authorized
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease
 
@@ -140,6 +145,8 @@ def _forget(
     if preview.count > 1 and confirm != preview.count:
         return preview
     check_pending_acks_of(unit, selection.taken, is_resolving=True)
+    if preview.count > FORGET_ALONE_MAX:
+        check_is_person(unit.caller, f"Forgetting {preview.count} memories at once")
     for memory in selection.taken:
         check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
         forgotten = replace(memory, state=State.FORGOTTEN)
@@ -238,6 +245,8 @@ def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
     if options.confirm != preview.count:
         return preview
     check_pending_acks_of(unit, taken)
+    if any(memory.agent != unit.caller.agent for memory in taken):
+        check_is_person(unit.caller, "Pruning memories of other agents")
     for memory in taken:
         forgotten = replace(memory, state=State.FORGOTTEN)
         unit.amend(memory, forgotten, action=Action.PRUNE, reason=options.reason)

@@ -39,7 +39,7 @@ from commonbrain.model.tasks import (
     must_be_acknowledged,
 )
 from commonbrain.model.timestamps import instant
-from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized
+from commonbrain.security.authority import Proposal, intrinsic_trust, is_trusted
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease
 from commonbrain.text.normalisation import normalise, normalise_line
@@ -340,7 +340,7 @@ def _closing(
     if decision is not Decision.ALREADY_DONE:
         return plan
     check_may_write(unit.caller, memory.scope)
-    if not is_authorized(unit.caller, memory):
+    if not is_trusted(unit.caller, memory):
         return replace(
             plan, hint="The task stays open: closing it requires the trust of its author."
         )

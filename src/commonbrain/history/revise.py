@@ -63,6 +63,7 @@ from commonbrain.security.authority import (
     endorsed,
     intrinsic_trust,
     is_authorized,
+    is_trusted,
     proposal_of,
     without_proposal,
 )
@@ -73,14 +74,14 @@ from commonbrain.storage.change_log import (
 
 
 def _approved(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None) -> Memory:
-    """Return the memory as approved: with at least the trust of its approver.
+    """Return the memory as approved: with at least the trust and authority of its approver.
 
     `at_least` is the memory that it replaces, which a less trusted text cannot.
     """
     those = (memory.trust, intrinsic_trust(unit.caller), *([at_least] if at_least else []))
     trust = max(those, key=lambda one: one.weight)
     return replace(
-        endorsed(memory, trust=trust, parameters=unit.parameters),
+        endorsed(memory, trust=trust, authority=unit.caller.authority, parameters=unit.parameters),
         state=State.ACTIVE,
         believed_since=unit.now,
         payload=without_proposal(memory),
@@ -133,7 +134,7 @@ def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     # A change of one memory can affect another, or lead into another project.
     outcomes = [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
     _check_pending_acks(unit, [*_amended(plan), *outcomes], proposal=proposal)
-    if not is_unrestricted and not _is_permitted(unit, plan):
+    if not is_unrestricted and not _is_permitted(unit, plan, op=proposal.op):
         held = propose(unit, proposal, target=memory)
         return ReviseResult(
             id=show(held),
@@ -203,11 +204,13 @@ def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
 
 
-def _is_permitted(unit: UnitOfWork, plan: ChangePlan) -> bool:
+def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, op: Action) -> bool:
     for one in _amended(plan):
         check_may_write(unit.caller, one.scope)
     is_untrusted = unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
-    within = all(is_authorized(unit.caller, one) for one in _amended(plan))
+    # Whoever works on a task reports its status, whoever set the task.
+    has_authority = is_trusted if op is Action.STATUS else is_authorized
+    within = all(has_authority(unit.caller, one) for one in _amended(plan))
     return within and not (plan.requires_trust and is_untrusted)
 
 

@@ -26,7 +26,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import InvalidationReason, carried_by
 from commonbrain.retrieval.provenance import FORGOTTEN
-from commonbrain.security.authority import is_authorized
+from commonbrain.security.authority import is_trusted
 from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
@@ -240,9 +240,11 @@ def denial_reason(caller: Caller, memory: Memory) -> str | None:
     if memory.scope is Scope.PRIVATE and memory.agent != caller.agent:
         # Its recipients see it; removing it would remove it for all of them.
         return f"Only {memory.agent}, who shared it, may remove it for everyone."
-    if is_authorized(caller, memory):
-        return None
-    return f"Its trust, {memory.trust}, exceeds the caller's."
+    if not is_trusted(caller, memory):
+        return f"Its trust, {memory.trust}, exceeds the caller's."
+    if not caller.authority.covers(memory.authority):
+        return f"It is of a {memory.authority}, the caller a {caller.authority}: ask the user."
+    return None
 
 
 def list_dependents(

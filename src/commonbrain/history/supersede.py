@@ -204,8 +204,8 @@ def _proposed(outcome: ItemResult, new: Memory) -> ItemResult:
     return replace(
         outcome,
         headline=new.headline,
-        reason=f"Replacing {what} requires more trust than this text or its author has, so it is a "
-        "proposal, and the old one stays current.",
+        reason=f"Replacing {what} requires more authority than this text or its author has, so it "
+        "is a proposal, and the old one stays current.",
         hint=how_resolved(new),
     )
 

@@ -26,7 +26,7 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.recall_result import RecallResult
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.observability.hook_runs import (
     BY_WORDS,
     HOOK_TRANSPORT,
@@ -168,6 +168,8 @@ def _run_as_client(
         project=settings.project or request.folder.project,
         # A model wrote the captured text: it cannot claim more trust than its user.
         trust_ceiling=Trust.USER_CLAIM,
+        role=Role.WRITER,
+        authority=Authority.MODEL,
     )
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,

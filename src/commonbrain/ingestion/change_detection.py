@@ -17,11 +17,11 @@ from commonbrain.ingestion.deduplication import (
 from commonbrain.ingestion.result import SimilarMemory
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, FactDetail, Kind
-from commonbrain.model.links import Basis, LinkType, is_sure, link_of
+from commonbrain.model.links import DISAGREEMENTS, Basis, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
-from commonbrain.model.support import may_outdate
+from commonbrain.model.support import may_dispute, may_outdate
 from commonbrain.storage.change_log import predecessors
 from commonbrain.text.changes import find_change
 from commonbrain.text.repetition import carries_out
@@ -43,6 +43,8 @@ class DetectedChange:
     basis: Basis
     similarity: float
     """The cosine of the two."""
+    is_claimed: bool
+    """Whether the newer one has the authority to change the older; otherwise a person is asked."""
 
     def shown(self) -> SimilarMemory:
         """Return the older memory as it is shown to the author."""
@@ -54,8 +56,9 @@ class DetectedChange:
 
     @property
     def is_disputed(self) -> bool:
-        """Whether someone has to decide: nothing says that it is new, or it is a rule."""
-        return self.basis in _UNANNOUNCED or KINDS[self.older.kind].is_binding
+        """Whether someone has to decide: it is a rule, or unclaimed, or nothing says it is new."""
+        is_unannounced = self.basis in _UNANNOUNCED or KINDS[self.older.kind].is_binding
+        return is_unannounced or not self.is_claimed
 
 
 def detect_changes(
@@ -65,7 +68,7 @@ def detect_changes(
 
     Compared are the nearest memories that state what holds. A report that something is done changes
     the task that planned it. What is trusted less, or seen by fewer, changes nothing; a rule is
-    changed by a rule alone.
+    changed by a rule alone. What a lower authority says otherwise is disputed once.
     """
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
     if not can_change or len(memory.body) > CHANGING_CHARS_MAX:
@@ -79,7 +82,12 @@ def detect_changes(
         if KINDS[neighbour.memory.kind].can_change and neighbour.similarity >= CHANGED_COSINE_MIN
     ][:CHANGED_MAX]
     changes = [
-        DetectedChange(older=neighbour.memory, basis=basis, similarity=neighbour.similarity)
+        DetectedChange(
+            older=neighbour.memory,
+            basis=basis,
+            similarity=neighbour.similarity,
+            is_claimed=may_outdate(memory, neighbour.memory),
+        )
         for neighbour in compared
         if neighbour.memory.id not in exclude_ids
         and _is_changeable(context, neighbour.memory, newer=memory)
@@ -87,9 +95,15 @@ def detect_changes(
     ]
     # What another memory changed already is believed by nobody, and not disputed again.
     disputed = [change.older.id for change in changes if change.is_disputed]
-    links = tx.links.touching(disputed, types=[LinkType.CHANGES]) if disputed else ()
-    changed_ids = {link.to_id for link in links if is_sure(link)}
-    open_ = (one for one in changes if not (one.is_disputed and one.older.id in changed_ids))
+    links = tx.links.touching(disputed, types=DISAGREEMENTS) if disputed else ()
+    changed_ids = {link.to_id for link in links if link.type is LinkType.CHANGES and is_sure(link)}
+    asked_ids = {id_ for link in links for id_ in (link.from_id, link.to_id)}
+    open_ = (
+        one
+        for one in changes
+        if not (one.is_disputed and one.older.id in changed_ids)
+        and (one.is_claimed or one.older.id not in asked_ids)
+    )
     return tuple(islice(open_, CHANGES_MAX))
 
 
@@ -121,7 +135,8 @@ def _is_changeable(context: WriteContext, older: Memory, *, newer: Memory) -> bo
         and older.state in CURRENT_STATES
         and not older.is_over(context.now)
         and is_visible(context.caller, older)
-        and may_outdate(newer, older)
+        and newer.trust.weight >= older.trust.weight
+        and may_dispute(newer, older)
         and len(older.body) <= CHANGING_CHARS_MAX
     )
 

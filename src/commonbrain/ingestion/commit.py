@@ -40,6 +40,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant, show_instant
+from commonbrain.security.authority import awaits_person
 from commonbrain.storage.change_log import record_created, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
@@ -77,6 +78,7 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         agent=caller.agent,
         session=caller.session,
         trust=prepared.trust,
+        authority=prepared.authority,
         confidence=computed if claimed is None else claimed,
         salience=_salience(prepared),
         rating=draft.rating,
@@ -184,15 +186,14 @@ def open_thread(
 
 
 def _initial_state(prepared: PreparedDraft) -> State:
-    """Quarantine what would bind or reach everyone but comes from an untrusted source."""
+    """Quarantine what would bind or reach more than its authority may without a person."""
     if prepared.draft.is_candidate:
         return State.CANDIDATE
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
-    must_ack = must_be_acknowledged(detail)
-    requires_trust = KINDS[kind].is_binding or prepared.scope is Scope.GLOBAL or must_ack
-    is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
     # A task that was only extracted from a text must not block anyone.
-    if (requires_trust and is_untrusted) or (must_ack and prepared.draft.auto_captured):
+    is_extracted = must_be_acknowledged(detail) and prepared.draft.auto_captured
+    authority = prepared.authority
+    if is_extracted or awaits_person(kind, detail, scope=prepared.scope, authority=authority):
         return State.QUARANTINED
     is_low = _salience(prepared) < prepared.parameters.salience_min
     return State.ARCHIVED if is_low else State.ACTIVE

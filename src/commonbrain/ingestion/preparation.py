@@ -58,12 +58,14 @@ from commonbrain.model.memory import (
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import (
+    Authority,
     Caller,
     Role,
     Scope,
     Trust,
     check_may_write,
     granted,
+    lowest,
 )
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
@@ -282,6 +284,7 @@ class PreparedDraft:
     admitted: Valid
     scope: Scope
     trust: Trust
+    authority: Authority
     project: str | None
     entities: Entities = field(default_factory=Entities)
     """Entities in the text."""
@@ -397,11 +400,22 @@ def _prepare(
         admitted=admitted,
         scope=scope,
         trust=trust,
+        authority=_authority(draft, caller, kind=admitted.kind, trust=trust),
         project=project,
         entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
         parameters=parameters,
     )
+
+
+def _authority(draft: Draft, caller: Caller, *, kind: Kind, trust: Trust) -> Authority:
+    """Return who wrote a draft: the caller, unless it was captured or is untrusted."""
+    if trust is Trust.UNTRUSTED_WEB:
+        return Authority.WEB
+    # Most of an imported conversation was said by a model.
+    is_said = draft.imported_from is not None and kind is Kind.MESSAGE
+    is_captured = draft.auto_captured or is_said
+    return lowest([caller.authority, *([Authority.CAPTURED] if is_captured else [])])
 
 
 def _check_binds_all(admitted: Valid, caller: Caller) -> Valid | Rejection:

@@ -445,8 +445,8 @@ def _store_new(
 
 
 _HELD_REASONS: Final = {
-    State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "
-    "recalled.",
+    State.QUARANTINED: "A BLOCKER of a model waits for a person, and so does what would bind or "
+    "reach everybody but was captured or comes from the web: it is stored, not recalled.",
     State.CANDIDATE: "It is a proposal: it is not recalled until it is approved.",
 }
 
@@ -467,7 +467,7 @@ def _stored(
         kind=memory.kind,
         headline=memory.headline,
         reason=_HELD_REASONS.get(memory.state),
-        hint="Check it, then remember it in your own words." if is_held else None,
+        hint="Ask the user to decide: brain review, or the page, lists it." if is_held else None,
         similar=tuple(candidate.shown() for candidate in near),
         conflicts=tuple(change.shown() for change in changes if change.is_disputed),
         changes=tuple(_changed(memory, change) for change in changes if not change.is_disputed),

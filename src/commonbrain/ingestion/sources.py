@@ -28,7 +28,7 @@ from commonbrain.model.memory import (
 )
 from commonbrain.model.query import FeedbackMark, Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Scope, is_visible
+from commonbrain.model.scope import Scope, is_visible, lowest
 from commonbrain.storage.change_log import ChangeContext, record_related_change
 from commonbrain.text.repetition import may_repeat
 
@@ -43,7 +43,7 @@ SCOPE_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
 def resolve_sources(context: WriteContext, prepared: PreparedDraft) -> PreparedDraft:
-    """Lower trust and narrow scope to those of the sources; reads nothing without sources.
+    """Lower trust and authority, and narrow scope, to those of the sources, if there are any.
 
     Raises:
         NotFoundError: a source does not exist, is gone, or is not visible to the caller.
@@ -64,11 +64,12 @@ def resolve_sources(context: WriteContext, prepared: PreparedDraft) -> PreparedD
             hint="Derive it from your own, or from what the team sees.",
         )
     trust = min((prepared.trust, *(one.trust for one in sources)), key=lambda one: one.weight)
+    authority = lowest([prepared.authority, *(one.authority for one in sources)])
     scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: SCOPE_WIDTH[one])
     warnings = prepared.warnings
     if scope is not prepared.scope:
         warnings = (*warnings, f"Its scope is {scope}, as that of a memory it is derived from.")
-    return replace(prepared, trust=trust, scope=scope, warnings=warnings)
+    return replace(prepared, trust=trust, authority=authority, scope=scope, warnings=warnings)
 
 
 def check_skill(
@@ -144,13 +145,13 @@ def _justifying(memory: Memory) -> Filter:
 def limit_to_source(
     part: PreparedDraft | Rejection, source: PreparedDraft
 ) -> PreparedDraft | Rejection:
-    """Limit an extracted draft to the trust and scope of its text, unless its sender shares it."""
+    """Give an extracted draft the trust, authority and scope of its text; a sender may share it."""
     if isinstance(part, Rejection):
         return part
     if part.draft.sharing is Sharing.NONE or source.scope is not Scope.PRIVATE:
-        return replace(part, trust=source.trust, scope=source.scope)
+        return replace(part, trust=source.trust, authority=source.authority, scope=source.scope)
     draft = replace(part.draft, source_ref=_conversation(source))
-    return replace(part, draft=draft, trust=source.trust)
+    return replace(part, draft=draft, trust=source.trust, authority=source.authority)
 
 
 def _conversation(source: PreparedDraft) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from commonbrain.api.dispatch import CallContext, record_failed_open
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.scope import Role, Trust
+from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
 from commonbrain.runtime.local_socket import LocalServer
 
@@ -138,14 +138,16 @@ class StdioCaller:
     agent: str | None
     """The agent that the user named; None: the client's own name."""
     connection: Connection
+    is_owner: bool = False
+    """Whether the owner lets it act as a person does."""
     client: ClientName = ANONYMOUS
     warm: Callable[[], None] = lambda: None
     """Called at the client's first request."""
 
     def role(self) -> Role:
-        """Return the user's role, and start to open the brain."""
+        """Return the role of a writer, unless the owner raised it, and start to open the brain."""
         self.warm()
-        return Role.ADMIN
+        return Role.ADMIN if self.is_owner else Role.WRITER
 
     @property
     def takes_session(self) -> bool:
@@ -160,6 +162,8 @@ class StdioCaller:
         # with a lower ceiling is not raised.
         ceiling = min(opened.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
         brain = opened.acting_as(trust_ceiling=ceiling)
+        if not self.is_owner:
+            brain = brain.acting_as(role=Role.WRITER, authority=Authority.MODEL)
         agent = self.agent or self.client.name
         agent_brain = brain.acting_as(agent=agent) if agent else brain
         return self.connection.view(agent_brain, client=self.client.label)

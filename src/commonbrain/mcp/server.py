@@ -71,6 +71,7 @@ from commonbrain.mcp.tool_calls import (
 )
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Role
+from commonbrain.runtime.callers import acts_for_owner
 from commonbrain.runtime.local_socket import LocalServer
 
 _LOG: Final = logging.getLogger(__name__)
@@ -251,12 +252,20 @@ def build_server(
     connection: Connection | None = None,
     warm: Callable[[], None] = lambda: None,
     profile: Profile = Profile.CORE,
+    is_owner: bool = False,
 ) -> Server[Any]:
     """Build a server for one client whose tools are the operations of a store.
 
-    The first call requests the brain; every call takes its session from `connection`.
+    The first call requests the brain; every call takes its session from `connection`. With
+    `is_owner` the client acts as a person does.
     """
-    caller = StdioCaller(open=brain, agent=agent, connection=connection or Connection(), warm=warm)
+    caller = StdioCaller(
+        open=brain,
+        agent=agent,
+        connection=connection or Connection(),
+        is_owner=is_owner,
+        warm=warm,
+    )
     return server_of(
         _named_in_message(caller), threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile
     )
@@ -312,7 +321,12 @@ def serve_stdio(
         lazy.close()
 
     server = build_server(
-        lazy.get, agent=agent, connection=connection, warm=lazy.warm, profile=profile
+        lazy.get,
+        agent=agent,
+        connection=connection,
+        warm=lazy.warm,
+        profile=profile,
+        is_owner=acts_for_owner(os.environ),
     )
     try:
         anyio.run(_serve, server, close)

@@ -201,6 +201,7 @@ class SharedServer:
             open=cache(partial(self._brain_for, request)),
             agent=request["agent"],
             connection=connection,
+            is_owner=bool(request.get("is_owner")),
             warm=self._lazy.warm,
         )
         profile = Profile(request["profile"] or Settings.model_fields["mcp_profile"].default)

@@ -48,6 +48,8 @@ CAUSES_AT_ONCE: Final = 500
 """Invalid memories processed in one step."""
 PREVIEW_COUNT_MAX: Final = 2000
 """Dependents that a preview counts."""
+FORGET_ALONE_MAX: Final = 20
+"""Memories that a call forgets without a person."""
 CONFIRM_ABOVE: Final = 5
 """Dependents that a change may affect before it has to be confirmed."""
 SCANNED_MAX: Final = 10_000

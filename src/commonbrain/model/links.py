@@ -157,7 +157,9 @@ class Conflict:
     preferred: str | None
     why: tuple[str, ...]
     is_close: bool
-    """Whether both are about equally certain, so that the user should be asked."""
+    """Whether the user should be asked: both are about equally certain, or the preferred one has a
+    lower authority.
+    """
     basis: Basis
     """How the conflict was detected."""
     gap: float
@@ -172,7 +174,7 @@ class Conflict:
             here, there = map(inert_line, self.projects)
             return f"Each in its project: {one} in {here}, {other} in {there}."
         reasons = f", {' and '.join(self.why)}," if self.why else ""
-        closeness = "; they are about equally sure, so ask the user" if self.is_close else ""
+        closeness = "; neither is surely right, so ask the user" if self.is_close else ""
         return f"Conflict of {self.basis}: {one}{reasons} contradicts {other}{closeness}."
 
 
@@ -203,7 +205,7 @@ def conflict_of(one: Memory, other: Memory, *, basis: Basis = Basis.SAID) -> Con
         ids=(first, second),
         preferred=first,
         why=tuple(reason for reason, holds in reasons.items() if holds),
-        is_close=gap < CLOSE,
+        is_close=gap < CLOSE or not best.authority.covers(rest.authority),
         basis=basis,
         gap=round(gap, 2),
     )

@@ -25,7 +25,7 @@ from commonbrain.model.kinds import (
     MessageDetail,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.values import dataclass, field, fields, replace
 
 
@@ -204,6 +204,8 @@ class Memory:
     agent: str
     session: str | None = None
     trust: Trust
+    authority: Authority = Authority.MODEL
+    """Who wrote it, or the least authoritative of its sources."""
     confidence: float
     salience: float
     rating: int = 0

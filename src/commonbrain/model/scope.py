@@ -1,5 +1,6 @@
 """Callers, roles, policies, and who may see a memory within a tenant."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, Self, TypedDict
@@ -26,6 +27,32 @@ class Trust(StrEnum):
     TRUSTED_TOOL = "trusted_tool", 1.0
     USER_CLAIM = "user_claim", 0.7
     UNTRUSTED_WEB = "untrusted_web", 0.35
+
+
+class Authority(StrEnum):
+    """Who wrote a text, the most authoritative first; derived from the way in, never claimed.
+
+    What a higher authority wrote is ended, hidden or replaced by it alone, see `covers`.
+    """
+
+    PERSON = "person"
+    """A person on the page or at a terminal, or what a person let act for them."""
+    MODEL = "model"
+    """A model of its own accord."""
+    CAPTURED = "captured"
+    """Taken from what a model said, or from a file that nobody confirmed."""
+    WEB = "web"
+    """Untrusted content."""
+
+    def covers(self, other: "Authority") -> bool:
+        """Return whether this authority is at least as high as another."""
+        order = tuple(Authority)
+        return order.index(self) <= order.index(other)
+
+
+def lowest(authorities: Iterable[Authority]) -> Authority:
+    """Return the lowest of some authorities; at least one is needed."""
+    return max(authorities, key=tuple(Authority).index)
 
 
 def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:
@@ -172,6 +199,8 @@ class Caller:
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
+    authority: Authority = Authority.PERSON
+    """Who writes; transports lower it for callers that are no person."""
     admission: Admission | None = None
     """None for local callers, who own the store."""
     request_id: str | None = None

@@ -17,7 +17,7 @@ from typing import Final
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
-from commonbrain.model.scope import Scope, Trust, isolates
+from commonbrain.model.scope import Authority, Scope, Trust, isolates
 from commonbrain.model.values import dataclass
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
@@ -90,6 +90,7 @@ class SupportStatus:
     scope: Scope
     agent: str
     trust: Trust
+    authority: Authority
     expires_at: datetime | None
     is_erased: bool
     project: str | None = None
@@ -151,6 +152,8 @@ def contradicts(link: Link, one: SupportStatus, *, by: SupportStatus, now: datet
         return False
     if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):
         return False
+    if not by.authority.covers(one.authority):
+        return False
     if by.trust.weight > one.trust.weight:
         return link.to_id == one.id or link.trust.weight >= one.trust.weight
     said_it = link.to_id == one.id
@@ -208,9 +211,21 @@ _BY_TIME: Final = attrgetter("occurred_at", "recorded_at")
 def may_outdate(newer: Memory, older: Memory) -> bool:
     """Return whether one memory may say that another no longer holds.
 
-    It must be able to dispute it, and be at least as trusted.
+    It must be able to dispute it, be trusted no less, and have no lower authority.
     """
-    return newer.trust.weight >= older.trust.weight and may_dispute(newer, older)
+    is_trusted = newer.trust.weight >= older.trust.weight
+    return is_trusted and newer.authority.covers(older.authority) and may_dispute(newer, older)
+
+
+def outranks(memory: Memory, other: Memory) -> bool:
+    """Return whether a memory comes before another on the same matter, whichever is newer.
+
+    It is trusted more; or it is a rule or pinned, and was written by a higher authority.
+    """
+    is_lasting = KINDS[memory.kind].is_binding or memory.pinned
+    return memory.trust.weight > other.trust.weight or (
+        is_lasting and not other.authority.covers(memory.authority)
+    )
 
 
 def may_dispute(newer: Memory, older: Memory) -> bool:

@@ -25,7 +25,7 @@ from commonbrain.model.memory import (
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter, is_allowed
 from commonbrain.model.revision import DEPRECATED, Action, shown_detail
-from commonbrain.model.scope import Caller, Scope, Trust, is_visible
+from commonbrain.model.scope import Authority, Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.conflicts import find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
@@ -294,6 +294,8 @@ class MemoryView:
     agent: str
     session: str | None
     trust: Trust
+    authority: Authority
+    """Who wrote it: person, model, captured or web; or the lowest of its sources."""
     confidence: float
     salience: float
     rating: int
@@ -523,6 +525,7 @@ def _shown(memory: Memory, head: Memory, *, version: int) -> MemoryView:
         agent=memory.agent,
         session=memory.session,
         trust=memory.trust,
+        authority=memory.authority,
         confidence=memory.confidence,
         salience=memory.salience,
         rating=memory.rating,

@@ -32,7 +32,7 @@ from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import EARLIER, NEWER, Order, SourceTurn
 from commonbrain.model.revision import DEPRECATED
 from commonbrain.model.skills import skill_of
-from commonbrain.model.support import may_outdate
+from commonbrain.model.support import may_outdate, outranks
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
 from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
@@ -208,14 +208,14 @@ def _join_matters(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     orders = plan.is_about_now and plan.overrides.is_enabled(NEWER_FIRST)
     for older, near in _find_near(table, ranked).items():
         memory = table.known[older]
-        trusted = [(c, id_) for c, id_, one in near if one.trust.weight > memory.trust.weight]
+        higher = [(c, id_) for c, id_, one in near if outranks(one, memory)]
         newer = [
             (cosine, id_, one)
             for cosine, id_, one in near
             if may_outdate(one, memory) and not may_outdate(memory, one)
         ]
-        if trusted:
-            before_of[older] = max(trusted)[1]
+        if higher:
+            before_of[older] = max(higher)[1]
         elif newer:
             cosine, id_, one = max(newer, key=lambda each: each[:2])
             newer_of[older] = id_
@@ -255,7 +255,7 @@ def _find_near(
         older, newer = one.memory, other.memory
         if (
             row != column
-            and (newer.occurred_at >= older.occurred_at or newer.trust is not older.trust)
+            and (newer.occurred_at >= older.occurred_at or outranks(newer, older))
             and KINDS[older.kind].can_change
             and (is_first or is_other_first)
             and EARLIER not in one.features
@@ -285,7 +285,7 @@ def _group_matters(
 ) -> Iterable[Candidate]:
     """Yield each candidate, and after it the newer and older ones of the same matter.
 
-    What `before_of` names, newer or trusted more, comes before it.
+    What `before_of` names, newer or of a higher rank, comes before it.
     """
     by_id = {one.memory.id: one for one in ranked}
     older_of: dict[int, list[int]] = {}

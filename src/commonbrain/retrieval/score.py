@@ -110,9 +110,10 @@ def _contradicted(plan: QueryPlan, table: Table) -> Sequence[float]:
             continue
         best = preferred(one, other)
         rest = other if best is one else one
-        is_entitled = link.trust.weight >= rest.trust.weight
+        is_trusted = link.trust.weight >= rest.trust.weight
         if (
-            is_entitled
+            is_trusted
+            and best.authority.covers(rest.authority)
             and not isolates(one.project, other.project)
             and is_allowed(best, plan.caller, criteria=plan.filter, now=plan.now)
         ):

@@ -4,6 +4,7 @@ Imports must be fast.
 """
 
 import os
+import sys
 from argparse import REMAINDER, ArgumentError, ArgumentParser, HelpFormatter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -60,6 +61,37 @@ def parse_command_line(words: Sequence[str], environment: Mapping[str, str]) -> 
     )
 
 
+AGENT_VARIABLES: Final = frozenset(
+    {
+        *("AGENT", "AI_AGENT", "AMP_CURRENT_THREAD_ID", "ANTIGRAVITY_AGENT", "AUGMENT_AGENT"),
+        *("CLAUDECODE", "CLAUDE_CODE", "CLINE_ACTIVE", "CODEX_CI", "CODEX_SANDBOX"),
+        *("CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "COPILOT_CLI", "COPILOT_MODEL"),
+        *("CURSOR_AGENT", "GEMINI_CLI", "GOOSE_TERMINAL", "JUNIE_DATA", "KIRO_SESSION_ID"),
+        *("OPENCODE", "OPENCODE_CLIENT", "QWEN_CODE", "TRAE_AI_SHELL_ID"),
+    }
+)
+"""Variables that coding agents set for the commands that they run.
+
+Those of editors whose user types in the same terminal, such as CURSOR_TRACE_ID, are not among them.
+"""
+
+
+def is_of_person(environment: Mapping[str, str]) -> bool:
+    """Return whether a person runs this command: at a terminal, and not through an agent.
+
+    It is enough that stdin or stderr is a terminal, so that output can be redirected.
+    """
+    has_agent = any(environment.get(name) for name in AGENT_VARIABLES)
+    streams = (sys.stdin, sys.stderr)
+    return not has_agent and any(stream is not None and stream.isatty() for stream in streams)
+
+
+def acts_for_owner(environment: Mapping[str, str]) -> bool:
+    """Return whether the owner lets this process act as a person does, before settings load."""
+    given = environment.get("COMMONBRAIN_AS_OWNER", "").strip().lower()
+    return bool(given) and given not in FALSE_WORDS
+
+
 def describe_process() -> JsonObject:
     """Describe this process for one that works on its behalf."""
     try:
@@ -68,7 +100,13 @@ def describe_process() -> JsonObject:
         # It was deleted meanwhile.
         folder = None
     variables = {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)}
-    return {"pid": os.getpid(), "cwd": folder, "variables": variables}
+    return {
+        "pid": os.getpid(),
+        "cwd": folder,
+        "variables": variables,
+        "is_owner": acts_for_owner(os.environ),
+        "is_person": is_of_person(os.environ),
+    }
 
 
 FALSE_WORDS: Final = frozenset({"off", "0", "false", "no", "n", "f"})

@@ -1,7 +1,8 @@
-"""Authorization of changes: write access to the scope of a memory, and at least its trust.
+"""Authorization of changes: write access to the scope of a memory, its trust, and its authority.
 
-A caller that has write access but too little trust may propose: the change is stored as a
-quarantined memory until a caller with enough trust approves or rejects it.
+A caller that has write access but too little trust, or a lower authority, may propose:
+the change is stored as a quarantined memory until a caller with enough approves or rejects it.
+What cannot be undone, or reaches far, is for people alone.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ from typing import Any, Final, cast
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.kinds import TaskDetail
+from commonbrain.model.kinds import KINDS, Detail, Kind, Severity, TaskDetail, severity_of
 from commonbrain.model.memory import Memory, State, confidence
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted
+from commonbrain.model.scope import (
+    Authority,
+    Caller,
+    Role,
+    Scope,
+    Trust,
+    check_may_write,
+    granted,
+)
 from commonbrain.model.tasks import must_be_acknowledged, needs_ack
 
 _KEY: Final = "proposal"
@@ -57,8 +66,43 @@ def without_proposal(memory: Memory) -> dict[str, object]:
 
 
 def is_authorized(caller: Caller, memory: Memory) -> bool:
+    """Whether the caller has at least the trust and the authority of the memory."""
+    return is_trusted(caller, memory) and caller.authority.covers(memory.authority)
+
+
+def is_trusted(caller: Caller, memory: Memory) -> bool:
     """Whether the caller's trust is at least that of the memory."""
     return caller.trust_ceiling.weight >= memory.trust.weight
+
+
+def awaits_person(kind: Kind, detail: Detail, *, scope: Scope, authority: Authority) -> bool:
+    """Return whether a text would bind or reach more than its authority may without a person.
+
+    A model may make rules, but no BLOCKER; what was captured or comes from the web neither binds
+    nor reaches everyone.
+    """
+    if authority is Authority.PERSON:
+        return False
+    if severity_of(detail) is Severity.BLOCKER:
+        return True
+    binds = KINDS[kind].is_binding or scope is Scope.GLOBAL or must_be_acknowledged(detail)
+    return binds and not authority.covers(Authority.MODEL)
+
+
+def check_is_person(caller: Caller, what: str) -> None:
+    """Check that a person makes a change that reaches far or cannot be undone; `what` names it.
+
+    Raises:
+        RejectedError: `person_required`; nothing was changed.
+
+    """
+    if caller.authority is not Authority.PERSON:
+        raise RejectedError(
+            f"{what} takes a person.",
+            code="person_required",
+            hint="Ask the user to do it on the page (`brain ui`) or in a terminal. "
+            "A program that acts for its owner sets COMMONBRAIN_AS_OWNER=true.",
+        )
 
 
 def intrinsic_trust(caller: Caller) -> Trust:
@@ -66,13 +110,20 @@ def intrinsic_trust(caller: Caller) -> Trust:
     return granted(None, default=caller.trust_default, ceiling=caller.trust_ceiling)
 
 
-def endorsed(memory: Memory, *, trust: Trust, parameters: Parameters) -> Memory:
-    """Return the memory with at least this trust and the confidence that the trust implies."""
+def endorsed(
+    memory: Memory, *, trust: Trust, authority: Authority, parameters: Parameters
+) -> Memory:
+    """Return the memory with at least this trust and authority, and the confidence they imply."""
     is_sourced = memory.source_ref is not None
     likely = confidence(
         memory.kind, memory.text, trust=trust, is_sourced=is_sourced, parameters=parameters
     )
-    return replace(memory, trust=trust, confidence=max(memory.confidence, likely))
+    return replace(
+        memory,
+        trust=trust,
+        authority=authority if authority.covers(memory.authority) else memory.authority,
+        confidence=max(memory.confidence, likely),
+    )
 
 
 def check_may_resolve(caller: Caller, memory: Memory) -> None:
@@ -84,21 +135,30 @@ def check_may_resolve(caller: Caller, memory: Memory) -> None:
     """
     check_may_write(caller, memory.scope)
     is_senior = caller.role is Role.ADMIN or caller.trust_ceiling is Trust.TRUSTED_TOOL
-    if caller.trust_ceiling is Trust.UNTRUSTED_WEB or not is_senior:
+    is_trusted = caller.trust_ceiling is not Trust.UNTRUSTED_WEB
+    if not (is_senior and is_trusted and caller.authority is Authority.PERSON):
         raise RejectedError(
-            f"{ids.show(ids.MEMORY, memory.id)} awaits an admin or a trusted source.",
+            f"{ids.show(ids.MEMORY, memory.id)} awaits a person: an admin or a trusted source.",
             code="trust_override_denied",
-            hint="Leave it to them; until then it is kept and not recalled.",
+            hint="Ask the user: `brain review` in a terminal, or the page (`brain ui`). Until then "
+            "it is stored and not recalled.",
         )
 
 
 def check_authorized(caller: Caller, memory: Memory) -> None:
-    """Check that the memory is trusted no more than the caller.
+    """Check that the memory has no more trust or authority than the caller.
 
     Raises:
         RejectedError: `trust_override_denied`.
 
     """
+    if not caller.authority.covers(memory.authority):
+        raise RejectedError(
+            f"{ids.show(ids.MEMORY, memory.id)} is of a {memory.authority}, the caller a "
+            f"{caller.authority}.",
+            code="trust_override_denied",
+            hint="Ask the user to do it, or annotate it.",
+        )
     if not is_authorized(caller, memory):
         raise RejectedError(
             f"{ids.show(ids.MEMORY, memory.id)} is trusted as {memory.trust}, the caller as "

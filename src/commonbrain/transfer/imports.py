@@ -22,7 +22,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH, TAGS_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Authority, Caller
 from commonbrain.services import Services
 from commonbrain.transfer.importer import (
     Importer,
@@ -273,7 +273,10 @@ class Import:
 
     @property
     def _remember(self) -> Remember:
-        return Remember(self.services, self.caller)
+        if self.caller.authority is Authority.PERSON:
+            return Remember(self.services, self.caller)
+        # Nobody confirmed what the file says.
+        return Remember(self.services, replace(self.caller, authority=Authority.CAPTURED))
 
     def _prepared(
         self, pieces: Iterator[ImportItem], source: ImportSource, *, check: Callable[[], None]

@@ -26,7 +26,7 @@ from commonbrain.model.links import Link, link_image
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
 from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Revision
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, lowest
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision
 from commonbrain.security.guard import UNCOUNTED_STATES
@@ -395,6 +395,8 @@ class _RecordWriter:
             )
         return replace(
             memory,
+            # A file says who wrote it, so it gives no more authority than whoever merges it has.
+            authority=lowest([memory.authority, self.context.caller.authority]),
             superseded_by=None,
             superseded_at=None,
             source_message_id=self._if_here(memory.source_message_id),

@@ -38,6 +38,8 @@ from commonbrain.model.errors import (
     RejectedError,
     UnavailableError,
 )
+from commonbrain.model.scope import Authority
+from commonbrain.model.values import replace
 from commonbrain.web import transfers
 from commonbrain.web.actions import (
     CSRF_FIELD,
@@ -338,7 +340,8 @@ class BrowserPages:
         """Return the visit of a login; it counts against the caller's rate limit."""
         authorize(self.brain.services, login.caller)
         return Visit(
-            brain=Brain(self.brain.services, login.caller),
+            # Behind a login stands a person, whatever credential it was.
+            brain=Brain(self.brain.services, replace(login.caller, authority=Authority.PERSON)),
             parameters=request.query_params,
             form=form,
             path=request.path_params,

@@ -98,7 +98,8 @@ def _lines(reply: MemoryView) -> Iterator[str]:
 def _about(reply: MemoryView) -> Iterator[str]:
     """List what is known of a memory, for one line."""
     yield from (reply.id, reply.kind, show_instant(reply.occurred_at), f"by {reply.agent}")
-    yield from (f"trust {reply.trust}", f"confidence {reply.confidence:.2g}")
+    yield from (f"trust {reply.trust}", f"authority {reply.authority}")
+    yield f"confidence {reply.confidence:.2g}"
     named = {
         "scope": None if reply.scope is Scope.TEAM else reply.scope,
         "project": reply.project,

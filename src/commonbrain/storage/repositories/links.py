@@ -30,7 +30,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType, strengthened
 from commonbrain.model.memory import AWAITING_STATES, State
-from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.support import SUPPORTS, Support, SupportStatus
 from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
@@ -167,6 +167,7 @@ _STANDINGS: Final = select(
     type_coerce(memories.c.scope, String),
     memories.c.agent,
     type_coerce(memories.c.trust, String),
+    type_coerce(memories.c.authority, String),
     memories.c.expires_at,
     memories.c.project,
     memories.c.semantic_hash == "",
@@ -175,6 +176,7 @@ _KINDS: Final = {str(one): one for one in Kind}
 _STATES: Final = {str(one): one for one in State}
 _SCOPES: Final = {str(one): one for one in Scope}
 _TRUSTS: Final = {str(one): one for one in Trust}
+_AUTHORITIES: Final = {str(one): one for one in Authority}
 _PRIVATE: Final = str(Scope.PRIVATE)
 _AMONG: Final = select(*(links.c[field.name] for field in fields(Link))).where(
     in_ids(links.c.from_id),
@@ -264,19 +266,20 @@ class GraphRepository:
         for id_, agent in self._rows(_READERS, [row[0] for row in rows if row[3] == _PRIVATE]):
             shared[id_] += (agent,)
         return {
-            id_: SupportStatus(
-                id=id_,
-                kind=_KINDS[kind],
-                state=_STATES[state],
-                scope=_SCOPES[scope],
-                agent=agent,
-                trust=_TRUSTS[trust],
-                expires_at=expires_at,
-                project=project,
-                is_erased=is_erased,
-                audience=shared.get(id_, ()),
+            row[0]: SupportStatus(
+                id=row[0],
+                kind=_KINDS[row[1]],
+                state=_STATES[row[2]],
+                scope=_SCOPES[row[3]],
+                agent=row[4],
+                trust=_TRUSTS[row[5]],
+                authority=_AUTHORITIES[row[6]],
+                expires_at=row[7],
+                project=row[8],
+                is_erased=row[9],
+                audience=shared.get(row[0], ()),
             )
-            for id_, kind, state, scope, agent, trust, expires_at, project, is_erased in rows
+            for row in rows
         }
 
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:

@@ -15,12 +15,13 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from commonbrain.model.jobs import JobState
 from commonbrain.model.model_card import ModelRole, ModelState
 from commonbrain.model.query import FeedbackMark
-from commonbrain.model.scope import Role, Trust
+from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
 from commonbrain.storage.schema.types import EnumText, Instant, Names, fraction, only, tenant_table
@@ -281,6 +282,13 @@ jobs = tenant_table(
     Column("role", EnumText(Role), nullable=False),
     Column("trust_default", EnumText(Trust), nullable=False),
     Column("trust_ceiling", EnumText(Trust), nullable=False),
+    # Programs before 0024 leave it out.
+    Column(
+        "authority",
+        EnumText(Authority),
+        nullable=False,
+        server_default=text(f"'{Authority.MODEL}'"),
+    ),
     Column("given", JSON, nullable=False),
     Column("key", String(128)),
     Column("state", EnumText(JobState), nullable=False),

@@ -38,7 +38,7 @@ from commonbrain.model.kinds import KINDS, CausalField, Kind
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State, ThreadStatus
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.support import InvalidationReason
 from commonbrain.storage.schema.types import (
     METADATA,
@@ -101,6 +101,13 @@ memories = tenant_table(
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
     Column("trust", EnumText(Trust), nullable=False),
+    # Programs before 0024 leave it out.
+    Column(
+        "authority",
+        EnumText(Authority),
+        nullable=False,
+        server_default=text(f"'{Authority.MODEL}'"),
+    ),
     Column("confidence", Float, nullable=False),
     Column("salience", Float, nullable=False),
     Column("rating", Integer, nullable=False),

@@ -10,7 +10,7 @@ from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.values import dataclass
 from commonbrain.storage.schema.memories import OURS
 
-SCHEMA_VERSION: Final = "0023"
+SCHEMA_VERSION: Final = "0024"
 """The newest migration; a test holds it to Alembic's head."""
 READABLE_FROM: Final = "0023"
 """The oldest version whose programs may use this schema on a server, while they are replaced."""

@@ -430,6 +430,12 @@ def _render_denial(one: AccessEntry) -> str:
     return f"{show_instant(one.at)} | {author} | {one.action} | {action}{times}"
 
 
+def _changes(request: AdminRequest) -> bool:
+    """Return whether a request changes anything; a policy without values is shown."""
+    is_shown = request.op == "policy" and request.model_fields_set <= {"op"}
+    return not (request.verb.is_read_only or is_shown)
+
+
 ADMIN = Operation(
     name="admin",
     title="Admin",
@@ -440,6 +446,7 @@ ADMIN = Operation(
     handle=_handle,
     render_text=_render,
     role=Role.ADMIN,
+    needs_person=_changes,
     is_destructive=True,
     preview=_preview,
     positional=("op",),

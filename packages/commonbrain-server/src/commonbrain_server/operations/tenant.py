@@ -124,6 +124,12 @@ def _change(request: TenantRequest) -> PolicyChange:
     return change
 
 
+def _changes(request: TenantRequest) -> bool:
+    """Return whether a request changes anything; a policy without values is shown."""
+    is_shown = request.op == "policy" and request.model_fields_set <= {"op", "name"}
+    return not (request.verb.is_read_only or is_shown)
+
+
 def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
     """Show the tenant that would be suspended."""
     if request.op != "suspend":
@@ -171,6 +177,7 @@ TENANT = Operation(
     handle=_handle,
     render_text=_render,
     role=Role.ADMIN,
+    needs_person=_changes,
     transports=frozenset({Transport.CLI}),
     is_destructive=True,
     preview=_preview,

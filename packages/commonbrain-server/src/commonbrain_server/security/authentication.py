@@ -9,7 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from commonbrain.hosts import is_loopback
 from commonbrain.model.errors import AuthenticationError, RejectedError
-from commonbrain.model.scope import Admission, Caller, Role, Trust
+from commonbrain.model.scope import Admission, Authority, Caller, Role, Trust
 from commonbrain.storage.agents import Agent
 from commonbrain.storage.interface import Tenant
 from commonbrain_server.security.key_texts import KEY_SIGN
@@ -109,16 +109,23 @@ def check_not_suspended(tenant: Tenant) -> None:
 
 
 def make_caller(principal: Principal, *, agent: str, role: Role, admission: Admission) -> Caller:
-    """Create the caller of a networked transport; an unknown agent has the default trust."""
+    """Create the caller of a networked transport; an unknown agent has the default trust.
+
+    It writes as a model does, unless an admin gave it the role of an admin or full trust.
+    """
     tenant, known = principal.tenant, principal.agent
     if tenant is None:
         raise invalid_credential()
+    ceiling = known.trust_ceiling if known else Trust.USER_CLAIM
+    # With either of these an admin named it to act for people.
+    is_named = role is Role.ADMIN or ceiling is Trust.TRUSTED_TOOL
     return Caller(
         tenant=tenant.name,
         agent=agent,
         role=role,
         trust_default=known.trust_default if known else Trust.USER_CLAIM,
-        trust_ceiling=known.trust_ceiling if known else Trust.USER_CLAIM,
+        trust_ceiling=ceiling,
+        authority=Authority.PERSON if is_named else Authority.MODEL,
         admission=admission,
     )
 

@@ -9,7 +9,7 @@ from functools import cache
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Authority, Caller
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
 from commonbrain.setting_types import safe_url
@@ -130,8 +130,8 @@ def make_provider_login(
 
 
 def make_local_access(caller: Caller) -> Authenticator:
-    """Create an authenticator that maps every local call to one caller."""
-    return LocalAuthenticator(caller)
+    """Create an authenticator that maps every local call to one caller, who writes as a model."""
+    return LocalAuthenticator(replace(caller, authority=Authority.MODEL))
 
 
 def _token_access(services: Services, issuer: Issuer) -> JwtAuthenticator:
