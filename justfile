@@ -133,9 +133,13 @@ bench *arguments:
 measure *arguments:
     python -m benchmarks.code_size {{ arguments }}
 
-# Build the wheels and source distributions of all packages.
-build:
-    uv build --all-packages --clear
+# Build the wheels and source distributions of all packages, with the tools of build-requirements.txt alone.
+build *arguments:
+    uv build --all-packages --clear --build-constraints build-requirements.txt --require-build-hashes --preview-features build-dependency-hashes {{ arguments }}
+
+# Lock what the packages are built with in build-requirements.txt; --upgrade takes newer versions.
+build-requirements *arguments:
+    python -m tests.build_requirements | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header {{ arguments }} --output-file build-requirements.txt -
 
 # Check workflows, issue forms and the container file; changes nothing.
 check-release-files:
@@ -145,13 +149,17 @@ check-release-files:
     {{ release_tool }} hadolint deploy/Dockerfile
 
 # Build the packages, check and use them, and list what they install in build/sbom.cdx.json.
-release-check: build
+release-check: build check-dist
+
+# Check and use the packages in dist, build them again to compare, and write the bill of materials.
+check-dist:
     {{ release_tool }} twine check --strict dist/*.whl dist/*.tar.gz
     COMMONBRAIN_TEST_DIST=dist pytest --packages tests/packages
     rm -rf build/release && mkdir -p build
     uv venv --quiet build/release
-    uv pip install --quiet --python build/release dist/commonbrain-*.whl dist/commonbrain_assets-*.whl dist/commonbrain_minilm-*.whl
-    {{ release_tool }} cyclonedx-py environment --output-reproducible --output-file build/sbom.cdx.json build/release
+    uv pip install --quiet --no-build --python build/release dist/commonbrain-*.whl dist/commonbrain_assets-*.whl dist/commonbrain_minilm-*.whl
+    {{ release_tool }} cyclonedx-py environment --output-reproducible --output-file build/environment.cdx.json build/release
+    python -m tests.packages.bill_of_materials build/environment.cdx.json dist build/sbom.cdx.json
 
 # Set the next version (major, minor or patch) everywhere, date the changelog, commit and tag.
 release part:

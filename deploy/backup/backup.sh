@@ -1,8 +1,9 @@
 #!/bin/sh
 # Writes one verified backup of a store in Postgres: a dump, its checksum, and what it counted.
 #
-#   COMMONBRAIN_OWNER=postgresql://owner:...@host/commonbrain  sh backup.sh /backups [DAYS_KEPT]
+#   COMMONBRAIN_OWNER=postgresql://owner@host/commonbrain PGPASSWORD=...  sh backup.sh /backups [DAYS_KEPT]
 #
+# A password in the URL would be an argument of programs, which every user of the machine can list.
 # The dump is of one moment; others go on writing. It appears under its name only when it is whole.
 # Its counts are taken in the same moment as the dump, so that a restore can be held against them.
 set -eu

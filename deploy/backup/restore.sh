@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts a backup into an empty database and proves that it is whole; never into one that holds a store.
 #
-#   COMMONBRAIN_OWNER=postgresql://owner:...@host/scratch  sh restore.sh FILE.dump
+#   COMMONBRAIN_OWNER=postgresql://owner@host/scratch PGPASSWORD=...  sh restore.sh FILE.dump
 #
 # Verified are the checksum, the count of every table against what was counted at the moment of the
 # dump, and, where COMMONBRAIN_STORE names the database as the program's role, `brain doctor`.

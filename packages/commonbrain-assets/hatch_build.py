@@ -1,5 +1,7 @@
 """Fetches the scripts that a wheel contains: exact versions, checked against their hashes."""
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -16,8 +18,8 @@ FILES = {
     "cytoscape": ("dist/cytoscape.min.js",),
 }
 """The files of each package that the page uses; the licence is copied too."""
-RECIPE = ("hatch_build.py", "package.json", "package-lock.json")
-"""The files are fetched again if one of these is newer."""
+BILL = "sbom.cdx.json"
+"""The packages, and the SHA-256 of each file; it goes into the wheel."""
 DOWNLOAD_TIMEOUT_S = 300
 
 
@@ -28,21 +30,34 @@ class AssetBuildHook(BuildHookInterface[Any]):
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Fetch the scripts unless they are there and newer than the recipe."""
+        """Fetch the scripts unless they are there as the bill says.
+
+        Raises:
+            RuntimeError: they cannot be fetched, or are not what the bill says.
+
+        """
         root = Path(self.root)
         folder = root / "src" / "commonbrain_assets" / "files"
-        if not _is_fresh(root, folder):
+        packages = json.loads((root / BILL).read_text("utf-8"))["components"]
+        digests = {
+            folder / file["name"]: file["hashes"][0]["content"]
+            for package in packages
+            for file in package["components"]
+        }
+        if _differing(digests):
             self.app.display_info("Fetching the page's scripts (2 MB)")
             _fetch(root, folder)
-        build_data["artifacts"].append(f"/{folder.relative_to(root).as_posix()}/*")
+        if differing := _differing(digests):
+            raise RuntimeError(f"Other bytes than {BILL} says: {', '.join(differing)}")
+        build_data["artifacts"].extend(f"/{path.relative_to(root).as_posix()}" for path in digests)
 
 
-def _is_fresh(root: Path, folder: Path) -> bool:
-    files = [folder / Path(name).name for names in FILES.values() for name in names]
-    if not all(file.exists() for file in files):
-        return False
-    newest = max((root / name).stat().st_mtime for name in RECIPE)
-    return min(file.stat().st_mtime for file in files) >= newest
+def _differing(digests: dict[Path, str]) -> list[str]:
+    return [
+        path.name
+        for path, digest in digests.items()
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != digest
+    ]
 
 
 def _fetch(root: Path, folder: Path) -> None:
@@ -55,7 +70,6 @@ def _fetch(root: Path, folder: Path) -> None:
         for package, names in FILES.items():
             source = work / "node_modules" / package
             for file in names:
-                # `copyfile` leaves the package's own, old time behind.
                 shutil.copyfile(source / file, folder / Path(file).name)
             shutil.copyfile(source / "LICENSE", folder / f"{package}.LICENSE")
 
@@ -67,7 +81,8 @@ def _install(work: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", npm, "ci", *options],
             cwd=work,
-            env={**os.environ, "NO_UPDATE_NOTIFIER": "1"},
+            # Its cache and logs go with the folder.
+            env={**os.environ, "NO_UPDATE_NOTIFIER": "1", "NPM_CONFIG_CACHE": str(work / "cache")},
             capture_output=True,
             text=True,
             timeout=DOWNLOAD_TIMEOUT_S,

@@ -12,9 +12,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-RECIPE = ("hatch_build.py", "openapi.json", "templates/*.jinja")
-"""The code is generated again if one of these is newer."""
-LAST_WRITTEN = "operations.py"
 UNUSED = ("client.py", "errors.py")
 """Modules of the generator that the client does without."""
 GENERATE_TIMEOUT_S = 120
@@ -24,23 +21,16 @@ OTHER_VERSIONS = "/v0/"
 class CodeBuildHook(BuildHookInterface[Any]):
     """Puts the generated code into the package's source folder, for every kind of wheel.
 
-    It is ignored by git, and stays there because an editable install reads it there.
+    It is ignored by git, and stays there because an editable install reads it there. Every build
+    generates it: what lies there is never trusted.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Generate the code unless it is there and newer than the recipe."""
+        """Generate the code, and replace what is there if it differs."""
         root = Path(self.root)
         folder = root / "src" / "commonbrain_client" / "generated"
-        if not _is_fresh(root, folder):
-            self.app.display_info("Generating the client")
-            _generate(root, folder)
+        _generate(root, folder)
         build_data["artifacts"].append(f"/{folder.relative_to(root).as_posix()}/**/*.py")
-
-
-def _is_fresh(root: Path, folder: Path) -> bool:
-    last = folder / LAST_WRITTEN
-    recipe = [path for pattern in RECIPE for path in root.glob(pattern)]
-    return last.exists() and last.stat().st_mtime >= max(path.stat().st_mtime for path in recipe)
 
 
 def _generate(root: Path, folder: Path) -> None:
@@ -56,13 +46,18 @@ def _generate(root: Path, folder: Path) -> None:
         (work / "openapi.json").write_text(json.dumps(described), "utf-8")
         _run_generator(work, templates=root / "templates")
         made = work / "generated"
-        (made / "client.py").rename(made / LAST_WRITTEN)
+        (made / "client.py").rename(made / "operations.py")
         (made / "repeatable.py").write_text(_repeatable(described), "utf-8")
         for unused in UNUSED:
             (made / unused).unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(made, folder)
-    (folder / LAST_WRITTEN).touch()
+        # Times are kept where nothing changes, so that uv does not build again because of them.
+        if _modules(made) != _modules(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(made, folder)
+
+
+def _modules(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.py")}
 
 
 def _default_to_constants(schema: object) -> None:

