@@ -52,7 +52,7 @@ from commonbrain.web.backups import Backups
 from commonbrain.web.logins import PageLogin, PageLogins
 from commonbrain.web.page_settings import PageSettings
 from commonbrain.web.rendering import STATIC_FOLDERS
-from commonbrain.web.request_guard import HEADERS, RequestGuard
+from commonbrain.web.request_guard import HEADERS, OriginPolicy, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
 from commonbrain.web.screens.screen import NewSecret, page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
@@ -135,8 +135,7 @@ def make_page(
     ]
     guard = Middleware(
         RequestGuard,
-        hosts=settings.hosts,
-        url=settings.url,
+        policy=OriginPolicy(hosts=settings.hosts, url=settings.url, takes_links=True),
         bytes_max=BODY_BYTES_MAX,
         larger={IMPORT_PATH: transfers.BODY_BYTES_MAX},
     )
