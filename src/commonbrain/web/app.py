@@ -405,20 +405,34 @@ class LoginScreen(Protocol):
 
 
 class LinkLoginScreen:
-    """Logs in by a link that works once, which `brain ui` opens."""
+    """Logs in by a link that works once, which `brain ui` opens.
+
+    The link leads to a form, so that a preview or a prefetch of it does not spend it.
+    """
 
     templates = None
 
     def routes(self, page: BrowserPages) -> list[Route]:
         """Return the route of the link, and the place that leaving the page leads to."""
 
+        async def show_link(request: Request) -> Response:
+            if await page.login_of(request):
+                return redirect("/")
+            values = {"token": request.query_params.get("token", "")}
+            return page.render(request, "open.html", values=values)
+
         async def open_link(request: Request) -> Response:
-            return await page.log_in(request, request.query_params.get("token", ""))
+            form = await page.read_form(request)
+            return await page.log_in(request, form.get("token", ""))
 
         async def show_login(request: Request) -> Response:
             return await self.ask(page, request, next_="/")
 
-        return [Route("/open", open_link), Route("/login", show_login)]
+        return [
+            Route("/open", show_link),
+            Route("/open", open_link, methods=["POST"]),
+            Route("/login", show_login),
+        ]
 
     async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives it
         """Say how to get a link."""
