@@ -120,7 +120,7 @@ def _timed(brain: Brain, sessions: LinkLogins, *, url: str, runs: int) -> Iterat
         for one in all_screens()
     ]
     with httpx2.Client(base_url=url, timeout=60, follow_redirects=True) as client:
-        client.get(f"/open?token={sessions.make_link()}").raise_for_status()
+        client.post("/open", data={"token": sessions.make_link()}).raise_for_status()
         paints = _paints(f"{url}/open?token={sessions.make_link()}", url=url, paths=paths)
         for path in paths:
             taken: list[float] = []
@@ -170,6 +170,7 @@ def _paints(link: str, *, url: str, paths: list[str]) -> dict[str, float]:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         tab = browser.new_page()
         tab.goto(link)
+        tab.wait_for_url(f"{url}/")
         paints: dict[str, float] = {}
         for path in paths:
             tab.goto(url + path)

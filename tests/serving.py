@@ -29,6 +29,8 @@ from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.tenant_rows import add_tenant
 
 Era = Literal["auto", "legacy"]
+AS_FILE: Mapping[str, str] = {"Content-Type": "application/octet-stream"}
+"""The headers of a body that is a file."""
 ISSUER = "https://login.example.org"
 CALLERS: Mapping[str, Caller] = {
     "key-of-ann": Caller(agent="ann", role=Role.WRITER),

@@ -191,7 +191,7 @@ def _docstring(statement: ast.stmt | None) -> str:
 _Schema = Mapping[str, Any]
 _PATHS: Final = (
     ("`GET /v1/memories/{id}`", "`get` of one memory; an `ETag` that `If-None-Match` may repeat"),
-    ("`POST /v1/import?format=`", "takes a file as its body, or a folder as a zip; gives the job"),
+    ("`POST /v1/import?format=`", "takes a file or zip as `application/octet-stream`; gives a job"),
     ("`GET /v1/exports/{id}`", "what a job of kind `export` wrote, for a day"),
     ("`POST /v0/memory/{remember,recall,reflect,train}`", "with the bodies of Brainstem"),
     ("`GET /v0/memory/{id}`, `DELETE /v0/memory/{id}`", "inspects, forgets; `?reason=` is stored"),

@@ -11,7 +11,10 @@ import commonbrain
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
+from commonbrain.web.backups import Backups
 from commonbrain.web.logins import LinkLogins
+from commonbrain.web.page_settings import PageSettings
+from commonbrain.web.private_path import PrivatePath, new_private_path
 from tests.serving import listening
 from tests.web.demo import Demo, fill
 
@@ -58,6 +61,14 @@ class Site:
         return f"{self.url}/open?token={self.sessions.make_link()}"
 
 
+def log_in(page: Page, link: str, *, has_scripts: bool = True) -> None:
+    """Follow a link that logs in once; its form sends itself in a browser that runs scripts."""
+    page.goto(link)
+    if not has_scripts:
+        page.get_by_role("button", name="Open the page").click()
+    page.wait_for_url(f"{link.partition('open?')[0]}")
+
+
 @contextmanager
 def serve(path: Path, *, agent: str) -> Generator[Site]:
     """Serve the page of a new store with the demo's memories."""
@@ -68,12 +79,16 @@ def serve(path: Path, *, agent: str) -> Generator[Site]:
 
 
 @contextmanager
-def serve_brain(brain: Brain) -> Generator[tuple[str, LinkLogins]]:
-    """Serve the page of a store that is open; yields its address and its sessions."""
+def serve_brain(
+    brain: Brain, *, backups: Backups | None = None
+) -> Generator[tuple[str, LinkLogins]]:
+    """Serve the page of an open store as `brain ui` does; yields its address and its logins."""
     sessions = LinkLogins(brain.caller, brain.services.clock)
     threads = ThreadLimiter(4, seconds_max=30)
-    with listening(make_page(brain, sessions, threads=threads)) as url:
-        yield url, sessions
+    settings = PageSettings(path=new_private_path())
+    page = make_page(brain, sessions, threads=threads, settings=settings, backups=backups)
+    with listening(PrivatePath(page, path=settings.path)) as url:
+        yield f"{url}{settings.path}", sessions
     threads.close()
 
 
@@ -93,7 +108,7 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
     site.faults.clear()
     page.on("console", lambda message: _note(site, message.type, message.text))
     page.on("pageerror", lambda error: site.faults.append(str(error)))
-    page.goto(site.link())
+    log_in(page, site.link())
     yield page
     context.close()
     assert site.faults == []

@@ -5,14 +5,14 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Site
+from tests.browser.conftest import Site, log_in
 
 
 @pytest.fixture
 def plain(chromium: Browser, site: Site) -> Page:
     """A browser that runs no scripts."""
     page = chromium.new_context(java_script_enabled=False).new_page()
-    page.goto(site.link())
+    log_in(page, site.link(), has_scripts=False)
     return page
 
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
+from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site, log_in
 
 _INK = """box => {
   const canvas = box.querySelector("canvas");
@@ -68,7 +68,7 @@ def test_numbers_of_the_plots_are_in_tables_without_javascript(
         java_script_enabled=False, viewport={"width": WIDE, "height": HEIGHT}
     )
     page = context.new_page()
-    page.goto(site.link())
+    log_in(page, site.link(), has_scripts=False)
     page.goto(f"{site.url}/health")
 
     expect(page.locator("[data-plot]").first).to_be_hidden()

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.browser.conftest import log_in
 from tests.cli.test_ui import LINK
 from tests.processes import TIMEOUT_S, clean_environment, command
 
@@ -58,7 +59,7 @@ def test_newcomer_corrects_a_memory_that_the_agent_then_recalls(
 ) -> None:
     question, correction = re.findall(r"type `(.+?)`|holds now, `(.+?)`", steps)
     page = chromium.new_page()
-    page.goto(link)
+    log_in(page, link)
     page.keyboard.press("/")
     page.keyboard.type(question[0])
     page.keyboard.press("Enter")

@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.runtime.models import make_embedder
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.browser.conftest import HEIGHT, TIMEOUT_MS, WIDE, serve_brain
+from tests.browser.conftest import HEIGHT, TIMEOUT_MS, WIDE, log_in, serve_brain
 
 PICTURE: Final = "page.png"
 BYTES_MAX: Final = 250_000
@@ -146,7 +146,7 @@ def home(chromium: Browser, path: Path) -> Iterator[Page]:
                 viewport={"width": WIDE, "height": HEIGHT}, color_scheme="light"
             )
             page.set_default_timeout(TIMEOUT_MS)
-            page.goto(f"{url}/open?token={sessions.make_link()}")
+            log_in(page, f"{url}/open?token={sessions.make_link()}")
             yield page
             page.close()
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from commonbrain.model.memory import State
 from tests.browser.axe import serious_faults
-from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site, serve
+from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site, log_in, serve
 from tests.web.review_items import Queue, fill_queue
 
 REASON = "The release notes say so."
@@ -33,7 +33,7 @@ def second_page(chromium: Browser, site: Site, page: Page) -> Iterator[Page]:
     assert page.url
     context = chromium.new_context(viewport={"width": WIDE, "height": HEIGHT})
     second = context.new_page()
-    second.goto(site.link())
+    log_in(second, site.link())
     yield second
     context.close()
 
@@ -197,7 +197,7 @@ def decide_nothing(page: Page) -> None:
 def test_queue_is_settled_without_javascript(chromium: Browser, site: Site, queue: Queue) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(site.link())
+    log_in(page, site.link(), has_scripts=False)
     page.goto(f"{site.url}/review?category=proposals&at={queue.proposals[0]}")
     page.get_by_role("button", name="Approve").click()
     expect(page.locator(".notice")).to_contain_text("approve done")

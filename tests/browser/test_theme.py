@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.axe import serious_faults
-from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
+from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site, log_in
 
 LIGHT, DARK = "rgb(251, 251, 249)", "rgb(20, 23, 27)"
 
@@ -79,7 +79,7 @@ def test_help_lists_the_theme_key(page: Page, site: Site) -> None:
 def test_system_theme_is_used_without_javascript(chromium: Browser, site: Site) -> None:
     context = chromium.new_context(java_script_enabled=False, color_scheme="dark")
     page = context.new_page()
-    page.goto(site.link())
+    log_in(page, site.link(), has_scripts=False)
     assert page.locator("html").get_attribute("data-theme") is None
     expect(page.locator("[data-theme-switch]")).to_be_hidden()
     context.close()

@@ -9,14 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import commonbrain
-from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.jobs.worker import EmbeddedWorker, Worker
-from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
-from commonbrain.web.logins import LinkLogins
 from tests.browser.axe import serious_faults
-from tests.browser.conftest import NARROW, TIMEOUT_MS, Site
-from tests.serving import listening
+from tests.browser.conftest import NARROW, TIMEOUT_MS, Site, log_in, serve_brain
 from tests.web.demo import fill
 
 
@@ -26,16 +22,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     path = tmp_path_factory.mktemp("site") / "brain.db"
     with commonbrain.open(path, agent="ann") as brain:
         demo = fill(brain)
-        sessions = LinkLogins(brain.caller, brain.services.clock)
-        threads = ThreadLimiter(4, seconds_max=30)
         worker, backups = EmbeddedWorker(brain.services, start_delay_s=0), Backups.of(brain)
         assert backups is not None
         worker.start()
-        with listening(make_page(brain, sessions, threads=threads, backups=backups)) as url:
+        with serve_brain(brain, backups=backups) as (url, sessions):
             yield Site(url=url, brain=brain, demo=demo, sessions=sessions)
         backups.close()
         worker.close()
-        threads.close()
 
 
 @pytest.fixture
@@ -145,7 +138,7 @@ def test_oversized_file_is_refused_before_it_is_sent(page: Page, site: Site) -> 
 
 def test_file_is_imported_without_javascript(chromium: Browser, site: Site, tmp_path: Path) -> None:
     plain = chromium.new_context(java_script_enabled=False).new_page()
-    plain.goto(site.link())
+    log_in(plain, site.link(), has_scripts=False)
     plain.goto(f"{site.url}/transfer")
     note = tmp_path / "plain.md"
     note.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
@@ -160,46 +153,44 @@ def test_list_of_refusals_stays_open_or_closed_while_the_screen_refreshes(
 ) -> None:
     tea = tmp_path / "tea.md"
     tea.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
-    with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:
-        sessions = LinkLogins(brain.caller, brain.services.clock)
-        threads = ThreadLimiter(2, seconds_max=30)
-        with listening(make_page(brain, sessions, threads=threads)) as url:
-            page = chromium.new_context().new_page()
-            page.goto(f"{url}/open?token={sessions.make_link()}")
-            page.goto(f"{url}/transfer")
-            send(page, notes, button="Preview")
-            Worker(services=brain.services, name="w", kinds=("import",)).sweep()
-            page.goto(f"{url}/transfer")
-            # Without a worker, the second job waits.
-            send(page, tea, button="Import at once")
-            refusals = page.locator("details.refusals")
-            for is_open in (True, False):
-                refusals.evaluate("(one, isOpen) => { one.open = isOpen; }", is_open)
-                page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
-                page.locator("#work:not([data-old])").wait_for(timeout=TIMEOUT_MS)
-                assert refusals.evaluate("(one) => one.open") is is_open
-            page.context.close()
-        threads.close()
+    with (
+        commonbrain.open(tmp_path / "brain.db", agent="ann") as brain,
+        serve_brain(brain) as (url, sessions),
+    ):
+        page = chromium.new_context().new_page()
+        log_in(page, f"{url}/open?token={sessions.make_link()}")
+        page.goto(f"{url}/transfer")
+        send(page, notes, button="Preview")
+        Worker(services=brain.services, name="w", kinds=("import",)).sweep()
+        page.goto(f"{url}/transfer")
+        # Without a worker, the second job waits.
+        send(page, tea, button="Import at once")
+        refusals = page.locator("details.refusals")
+        for is_open in (True, False):
+            refusals.evaluate("(one, isOpen) => { one.open = isOpen; }", is_open)
+            page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
+            page.locator("#work:not([data-old])").wait_for(timeout=TIMEOUT_MS)
+            assert refusals.evaluate("(one) => one.open") is is_open
+        page.context.close()
 
 
 def test_button_stays_focused_while_the_screen_refreshes(chromium: Browser, tmp_path: Path) -> None:
     note = tmp_path / "tea.md"
     note.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
-    with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:
-        sessions = LinkLogins(brain.caller, brain.services.clock)
-        threads = ThreadLimiter(2, seconds_max=30)
-        # Without a worker, the job waits.
-        with listening(make_page(brain, sessions, threads=threads)) as url:
-            page = chromium.new_context().new_page()
-            page.goto(f"{url}/open?token={sessions.make_link()}")
-            page.goto(f"{url}/transfer")
-            send(page, note, button="Import at once")
-            cancel = page.get_by_role("button", name="Cancel")
-            cancel.focus()
-            page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
-            page.locator("#work:not([data-old])").wait_for(timeout=TIMEOUT_MS)
-            expect(cancel).to_be_focused()
-            page.keyboard.press("Enter")
-            expect(page.locator(".transfer.is-cancelled")).to_be_visible(timeout=TIMEOUT_MS)
-            page.context.close()
-        threads.close()
+    # Without a worker, the job waits.
+    with (
+        commonbrain.open(tmp_path / "brain.db", agent="ann") as brain,
+        serve_brain(brain) as (url, sessions),
+    ):
+        page = chromium.new_context().new_page()
+        log_in(page, f"{url}/open?token={sessions.make_link()}")
+        page.goto(f"{url}/transfer")
+        send(page, note, button="Import at once")
+        cancel = page.get_by_role("button", name="Cancel")
+        cancel.focus()
+        page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
+        page.locator("#work:not([data-old])").wait_for(timeout=TIMEOUT_MS)
+        expect(cancel).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".transfer.is-cancelled")).to_be_visible(timeout=TIMEOUT_MS)
+        page.context.close()

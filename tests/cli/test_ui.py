@@ -26,7 +26,7 @@ from tests.processes import TIMEOUT_S, clean_environment, command, until
 POTS = 240
 """Memories whose import takes longer than the command takes to end."""
 CSRF = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
-LINK = re.compile(r"http://127\.0\.0\.1:\d+/open\?token=\S+")
+LINK = re.compile(r"http://127\.0\.0\.1:\d+/[\w-]{22}/open\?token=\S+")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ def test_page_opens_by_its_link_alone_and_leaves_an_interrupted_import_for_later
     assert httpx2.get(f"{address}/?format=json", timeout=TIMEOUT_S).status_code == 401
     many = "".join(f"## Pot {n}\n\nThe pot number {n} of the shop is red.\n\n" for n in range(POTS))
     with httpx2.Client(follow_redirects=True, timeout=TIMEOUT_S) as browser:
-        assert "Learnt today" in browser.get(page.link).text
+        assert "Open the page" in browser.get(page.link).text
+        token = page.link.partition("token=")[2]
+        assert "Learnt today" in browser.post(f"{address}/open", data={"token": token}).text
         shown = browser.get(f"{address}/?format=json").json()
         assert shown["status"]["memories"] == 0
         upload(browser, address, b"## Tea\n\nThe tea of the office is in the left drawer.\n")
@@ -127,7 +129,8 @@ def test_page_opens_by_its_link_alone_and_leaves_an_interrupted_import_for_later
         )
         complaints = page.end_by(signal.SIGINT)
     assert not file.exists()
-    assert page.link.partition("token=")[2] not in complaints
+    assert token not in complaints
+    assert f"The page is at {address}/; Ctrl-C ends it." in complaints
     assert "Traceback" not in complaints
     with commonbrain.open(path) as brain:
         [job] = [one for one in brain.jobs(kind="import").jobs if one.state != "done"]

@@ -19,6 +19,7 @@ from commonbrain.model.scope import Role
 from tests.security.attempts import INJECTIONS, drawn
 from tests.security.transports import serving
 from tests.security.world import ID, OURS, THEIRS, UNASSIGNED, World, neighbours, rows_of
+from tests.serving import AS_FILE
 from tests.working import a_worker
 
 pytestmark = pytest.mark.part("server")
@@ -215,7 +216,8 @@ def _authenticate(client: TestClient, world: World, role: Role | None) -> None:
 
 def _reply(client: TestClient, method: str, path: str, body: str) -> str:
     """Return all that comes back but the name of the request."""
-    reply = client.request(method, path, content=body.encode("utf-8", "replace"))
+    kind = AS_FILE if path.startswith("/v1/import") else {"Content-Type": "application/json"}
+    reply = client.request(method, path, content=body.encode("utf-8", "replace"), headers=kind)
     # A test before this one may have let this process trace.
     own = {"x-request-id", "traceparent"}
     headers = {name: value for name, value in reply.headers.items() if name not in own}

@@ -69,7 +69,7 @@ def visiting(
     with closing(ThreadLimiter(2, seconds_max=30)) as threads:
         page = make_page(brain, sessions, threads=threads)
         with TestClient(page, "http://localhost", raise_server_exceptions=False) as client:
-            client.get(f"/open?token={sessions.make_link()}")
+            client.post("/open", data={"token": sessions.make_link()})
             yield Person(client)
 
 

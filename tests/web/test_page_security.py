@@ -164,14 +164,32 @@ def test_login_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -
     caplog.set_level(logging.DEBUG)
     sessions = LinkLogins(brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(1))
-    link = sessions.make_link()
+    form = {"token": sessions.make_link()}
     first, second = (TestClient(page, base_url="http://127.0.0.1") for _ in range(2))
-    assert first.get(f"/open?token={link}").status_code == 200
-    assert second.get(f"/open?token={link}").status_code == 401
+    assert first.post("/open", data=form).status_code == 200
+    assert second.post("/open", data=form).status_code == 401
     assert second.get("/").status_code == 401
+    # Whoever logged in by the link can follow it again.
+    assert "Learnt today" in first.get("/open", params=form).text
     # The client of this test logs what it asks.
     ours = [one.getMessage() for one in caplog.records if not one.name.startswith("httpx")]
-    assert not [line for line in ours if link in line]
+    assert not [line for line in ours if form["token"] in line]
+
+
+def test_reading_the_login_link_does_not_use_it_up(brain: Brain) -> None:
+    sessions = LinkLogins(brain.caller, brain.services.clock)
+    page = TestClient(
+        make_page(brain, sessions, threads=ThreadLimiter(1)), base_url="http://127.0.0.1"
+    )
+    form = {"token": sessions.make_link()}
+    for purpose in ("", "prefetch", "prefetch;prerender"):
+        for method in ("HEAD", "GET"):
+            headers = {"sec-purpose": purpose, "sec-fetch-dest": "document"}
+            read = page.request(method, "/open", params=form, headers=headers)
+            assert (read.status_code, read.headers.get("set-cookie")) == (200, None)
+    # Without scripts, the person sends the form.
+    assert set(Markup(page.get("/open", params=form).text).forms) == {"/open"}
+    assert page.post("/open", data=form).status_code == 200
 
 
 def test_wrong_login_link_is_refused_and_does_not_use_up_the_right_one(brain: Brain) -> None:
@@ -180,8 +198,8 @@ def test_wrong_login_link_is_refused_and_does_not_use_up_the_right_one(brain: Br
         make_page(brain, sessions, threads=ThreadLimiter(1)), base_url="http://127.0.0.1"
     )
     link = sessions.make_link()
-    assert page.get("/open?token=wrong").status_code == 401
-    assert page.get(f"/open?token={link}").status_code == 200
+    assert page.post("/open", data={"token": "wrong"}).status_code == 401
+    assert page.post("/open", data={"token": link}).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -379,7 +379,7 @@ def a_backing(brain: Brain, backups: Backups, caller: Caller | None = None) -> B
     sessions = LinkLogins(caller or brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(2), backups=backups)
     client = TestClient(page, base_url=f"http://{HOST}", follow_redirects=False)
-    client.get(f"/open?token={sessions.make_link()}")
+    client.post("/open", data={"token": sessions.make_link()})
     return Backing(visitor=Visitor(client=client, brain=brain), backups=backups)
 
 

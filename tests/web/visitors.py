@@ -66,7 +66,7 @@ def visitor(brain: Brain, caller: Caller | None = None) -> Visitor:
     client = TestClient(
         page, base_url=f"http://{HOST}", follow_redirects=False, raise_server_exceptions=False
     )
-    opened = client.get(f"/open?token={sessions.make_link()}")
+    opened = client.post("/open", data={"token": sessions.make_link()})
     assert opened.status_code == 303, opened.text
     return Visitor(client=client, brain=brain)
 

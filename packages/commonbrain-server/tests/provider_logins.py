@@ -75,7 +75,9 @@ class Person:
 
     def come_back(self, path: str) -> httpx2.Response:
         """Follow the provider's redirect, as a browser does that comes from another site."""
-        return self.browser.get(path, **{"sec-fetch-site": "cross-site"})
+        return self.browser.get(
+            path, **{"sec-fetch-site": "cross-site", "sec-fetch-dest": "document"}
+        )
 
     def log_in(self, *, next_: str = "/") -> httpx2.Response:
         return self.come_back(self.log_in_there(next_=next_))

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from commonbrain_server.http.app import BodyLimits
 from starlette.testclient import TestClient
@@ -17,7 +18,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model.limits import ARCHIVE_RETENTION_H
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.serving import an_app, calling
+from tests.serving import AS_FILE, an_app, calling
 from tests.working import a_worker
 
 NOTES = "## Kettle\n\nThe kettle stands in the blue cupboard of the kitchen.\n"
@@ -35,7 +36,7 @@ def client(brain: Brain) -> Iterator[TestClient]:
 
 
 def sent(client: TestClient, body: bytes, **asked: str) -> dict[str, Any]:
-    reply = client.post("/v1/import", params=asked, content=body)
+    reply = client.post("/v1/import", params=asked, content=body, headers=AS_FILE)
     assert reply.status_code == 200, reply.text
     (job,) = reply.json()["jobs"]
     return job
@@ -86,16 +87,35 @@ def test_import_refuses_server_paths_large_files_unknown_formats_and_insufficien
         given = {"format": "markdown", "path": "/etc/passwd", "parcel": {"parts": ["0" * 64]}}
         request = {"op": "run", "kind": kind, "given": given}
         is_problem(client.post("/v1/job", json=request), 422, "invalid")
-    large = client.post("/v1/import", params={"format": "markdown"}, content=b"x" * 100_001)
+
+    def send(format_: str, content: bytes, **headers: str) -> httpx2.Response:
+        query = {"format": format_}
+        return client.post(
+            "/v1/import", params=query, content=content, headers={**AS_FILE, **headers}
+        )
+
+    large = send("markdown", b"x" * 100_001)
     is_problem(large, 413, "limit_exceeded")
-    unknown = client.post("/v1/import", params={"format": "odd"}, content=b"x")
+    unknown = send("odd", b"x")
     is_problem(unknown, 422, "invalid")
-    whole = client.post("/v1/import", params={"format": "commonbrain"}, content=b"x")
+    whole = send("commonbrain", b"x")
     is_problem(whole, 403, "insufficient_role")
-    reader = client.post(
-        "/v1/import", params={"format": "markdown"}, content=b"x", headers=as_key("key-of-rea")
-    )
+    reader = send("markdown", b"x", **as_key("key-of-rea"))
     is_problem(reader, 403, "insufficient_role")
+    assert brain.jobs().jobs == ()
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "text/plain", "Text/Plain; charset=utf-8", "multipart/form-data; boundary=x"]
+)
+def test_import_refuses_bodies_that_a_foreign_page_can_send_without_a_preflight(
+    brain: Brain, client: TestClient, kind: str
+) -> None:
+    headers = {"Content-Type": kind} if kind else {}
+    query = {"format": "markdown", "name": "CLAUDE.md"}
+    reply = client.post("/v1/import", params=query, content=b"- a note", headers=headers)
+    is_problem(reply, 422, "content_type")
+    assert "application/octet-stream" in reply.json()["hint"]
     assert brain.jobs().jobs == ()
 
 

@@ -27,7 +27,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.storage.blobs import Blobs, make_blobs
 from commonbrain.storage.uploads import UploadStore
 from tests.guarded import a_guarded_brain
-from tests.serving import an_app
+from tests.serving import AS_FILE, an_app
 from tests.web.visitors import csrf_in
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def sent(app: FastAPI, content: AsyncIterator[bytes], *, key: str) -> http
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.post(
-            "/v1/import?format=markdown", content=content, headers={"X-API-Key": key}
+            "/v1/import?format=markdown", content=content, headers={**AS_FILE, "X-API-Key": key}
         )
 
 
@@ -146,9 +146,8 @@ async def test_uploads_over_rest_and_on_the_page_share_one_limit(brain: Brain) -
             statuses.append(await send_on_page())
             yield b"that ends"
 
-        statuses.append(
-            (await client.post("/v1/import?format=markdown", content=slow())).status_code
-        )
+        reply = await client.post("/v1/import?format=markdown", content=slow(), headers=AS_FILE)
+        statuses.append(reply.status_code)
         statuses.append(await send_on_page())
     assert statuses == [503, 200, 200]
 

@@ -18,7 +18,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LOCAL_IMPORT, SENT_IMPORTS_MAX, ImportLimits
 from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import a_brain
-from tests.serving import an_app, calling
+from tests.serving import AS_FILE, an_app, calling
 from tests.working import a_worker
 
 LIMITS = ImportLimits(
@@ -65,7 +65,7 @@ def test_zip_over_a_limit_is_refused_on_upload_by_its_list_of_files(
     query = {"format": "markdown", "name": "notes.zip"}
     for files, reason in archives:
         with subtests.test(reason=reason):
-            reply = client.post("/v1/import", params=query, content=a_zip(files))
+            reply = client.post("/v1/import", params=query, content=a_zip(files), headers=AS_FILE)
 
             is_problem(reply, 422, "limit_exceeded")
             assert reason in reply.json()["detail"]
@@ -76,7 +76,7 @@ def test_zip_over_a_limit_is_refused_on_upload_by_its_list_of_files(
 def test_zip_uploaded_without_a_file_name_has_the_same_limits(client: TestClient) -> None:
     chats = a_zip({"conversations.json": b"[" + b" " * 20_000_000 + b"]"})
 
-    reply = client.post("/v1/import", params={"format": "chatgpt"}, content=chats)
+    reply = client.post("/v1/import", params={"format": "chatgpt"}, content=chats, headers=AS_FILE)
 
     is_problem(reply, 422, "limit_exceeded")
 
@@ -132,11 +132,13 @@ def test_number_of_unfinished_imports_per_tenant_is_limited(
     for number in range(SENT_IMPORTS_MAX):
         sent(client, notes(1), format="markdown", name=f"{number}.md")
 
-    one_more = client.post("/v1/import", params={"format": "markdown"}, content=notes(1))
+    one_more = client.post(
+        "/v1/import", params={"format": "markdown"}, content=notes(1), headers=AS_FILE
+    )
 
     is_problem(one_more, 403, "limit_exceeded")
     assert f"at most {SENT_IMPORTS_MAX}" in one_more.json()["detail"]
-    other = {"Authorization": "Bearer key-of-zoe"}
+    other = {**AS_FILE, "Authorization": "Bearer key-of-zoe"}
     assert client.post(
         "/v1/import", params={"format": "markdown"}, content=notes(1), headers=other
     ).is_success

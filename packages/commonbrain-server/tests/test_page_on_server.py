@@ -133,7 +133,8 @@ def test_link_of_another_site_opens_the_page_with_the_session(brain: Brain, app:
     token = bob.client.cookies["commonbrain-8377"]
     bob.client.cookies.clear()
     # A browser leaves the cookie out here, and sends it when the page opens itself again.
-    crossing = bob.get("/browse", **{"sec-fetch-site": "cross-site"})
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "document"}
+    crossing = bob.get("/browse", **link)
     assert 'http-equiv="refresh"' in crossing.text
     bob.client.cookies.set("commonbrain-8377", token)
     assert bob.get("/browse", **{"sec-fetch-site": "same-origin"}).status_code == 200

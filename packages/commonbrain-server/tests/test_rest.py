@@ -263,11 +263,17 @@ def test_foreign_origins_and_hosts_are_refused_without_cors_headers(ann: TestCli
         ({"Host": "["}, 421, "host_denied"),
         ({"Origin": "https://evil.example"}, 403, "origin_denied"),
         ({"Origin": "null"}, 403, "origin_denied"),
+        ({"Origin": "http://localhost:3000"}, 403, "origin_denied"),
+        ({"Sec-Fetch-Site": "same-site"}, 403, "origin_denied"),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}, 403, "origin_denied"),
     ):
-        reply = ann.post("/v1/status", headers=header)
-        is_problem(reply, status, code)
-        assert "Access-Control-Allow-Origin" not in reply.headers
-    fine = ann.post("/v1/status", headers={"Origin": "http://localhost:8377"})
+        for method, path in (("POST", "/v1/status"), ("GET", "/v1/memories/x"), ("POST", "/mcp")):
+            reply = ann.request(method, path, headers=header)
+            is_problem(reply, status, code)
+            assert "Access-Control-Allow-Origin" not in reply.headers
+            assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+    fine = ann.post("/v1/status", headers=own)
     assert fine.status_code == 200
     assert fine.headers["X-Content-Type-Options"] == "nosniff"
     assert fine.headers["Cache-Control"] == "no-store"

@@ -20,6 +20,8 @@ from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
 from commonbrain.web.logins import LinkLogins
+from commonbrain.web.page_settings import PageSettings
+from commonbrain.web.private_path import PrivatePath, new_private_path
 
 _HOST = "127.0.0.1"
 _CALLS_AT_ONCE = 4
@@ -52,12 +54,14 @@ def run_ui(state: GlobalOptions, *, port: int, opens_browser: bool) -> None:
             around=brain.services.store.consistent_reads,
         )
         backups = Backups.of(brain)
-        page = make_page(brain, sessions, threads=threads, backups=backups)
-        url = f"http://{_HOST}:{listener.getsockname()[1]}"
-        typer.echo(f"The page is at {url}; Ctrl-C ends it.", err=True)
+        settings = PageSettings(path=new_private_path())
+        page = make_page(brain, sessions, threads=threads, settings=settings, backups=backups)
+        url = f"http://{_HOST}:{listener.getsockname()[1]}{settings.path}"
+        typer.echo(f"The page is at {url}/; Ctrl-C ends it.", err=True)
         link = f"{url}/open?token={sessions.make_link()}"
         config = uvicorn.Config(
-            page,
+            PrivatePath(page, path=settings.path),
+            ws="none",
             log_level="warning",
             access_log=False,
             server_header=False,

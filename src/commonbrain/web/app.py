@@ -54,7 +54,7 @@ from commonbrain.web.backups import Backups
 from commonbrain.web.logins import PageLogin, PageLogins
 from commonbrain.web.page_settings import PageSettings
 from commonbrain.web.rendering import STATIC_FOLDERS
-from commonbrain.web.request_guard import HEADERS, RequestGuard
+from commonbrain.web.request_guard import HEADERS, OriginPolicy, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
 from commonbrain.web.screens.screen import NewSecret, page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
@@ -137,8 +137,7 @@ def make_page(
     ]
     guard = Middleware(
         RequestGuard,
-        hosts=settings.hosts,
-        url=settings.url,
+        policy=OriginPolicy(hosts=settings.hosts, url=settings.url, takes_links=True),
         bytes_max=BODY_BYTES_MAX,
         larger={IMPORT_PATH: transfers.BODY_BYTES_MAX},
     )
@@ -409,20 +408,34 @@ class LoginScreen(Protocol):
 
 
 class LinkLoginScreen:
-    """Logs in by a link that works once, which `brain ui` opens."""
+    """Logs in by a link that works once, which `brain ui` opens.
+
+    The link leads to a form, so that a preview or a prefetch of it does not spend it.
+    """
 
     templates = None
 
     def routes(self, page: BrowserPages) -> list[Route]:
         """Return the route of the link, and the place that leaving the page leads to."""
 
+        async def show_link(request: Request) -> Response:
+            if await page.login_of(request):
+                return redirect("/")
+            values = {"token": request.query_params.get("token", "")}
+            return page.render(request, "open.html", values=values)
+
         async def open_link(request: Request) -> Response:
-            return await page.log_in(request, request.query_params.get("token", ""))
+            form = await page.read_form(request)
+            return await page.log_in(request, form.get("token", ""))
 
         async def show_login(request: Request) -> Response:
             return await self.ask(page, request, next_="/")
 
-        return [Route("/open", open_link), Route("/login", show_login)]
+        return [
+            Route("/open", show_link),
+            Route("/open", open_link, methods=["POST"]),
+            Route("/login", show_login),
+        ]
 
     async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:  # noqa: ARG002 the protocol gives it
         """Say how to get a link."""

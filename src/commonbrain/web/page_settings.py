@@ -22,6 +22,8 @@ class PageSettings:
     """Names and addresses, without ports, that requests may be addressed to; `*` allows any."""
     url: str | None = None
     """The public URL."""
+    path: str = ""
+    """The private path below which the page is served, if it is."""
     redact: Callable[[CommonbrainError], CommonbrainError] = lambda error: error
     """Removes the names of files and hosts from an error; by default nothing."""
     take_upload: Callable[[Caller], AbstractContextManager[None]] = lambda _caller: nullcontext()
@@ -37,10 +39,12 @@ class PageSettings:
         """The name of the session's cookie.
 
         The prefix lets no other host or path set it. All ports of a host share their cookies, so
-        the port is in the name.
+        the port is in the name, or the path, which lets no program of another port set it.
         """
         if self.is_secure:
             return "__Host-commonbrain"
+        if self.path:
+            return f"commonbrain{self.path.replace('/', '-')}"
         port = urlsplit(self.url).port if self.url else None
         return f"commonbrain-{port}" if port else "commonbrain"
 

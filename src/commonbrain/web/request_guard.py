@@ -10,6 +10,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from commonbrain.model.errors import RejectedError
+
 HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -40,44 +42,43 @@ def with_headers(send: Send, defaults: Mapping[str, str]) -> Send:
     return send_safely
 
 
-@dataclass(frozen=True, slots=True)
-class RequestGuard:
-    """Rejects requests to other hosts, from pages of other origins, and without a known length.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginPolicy:
+    """The hosts that are served, and the pages whose requests are: those of the same origin.
 
     A foreign page can point its own name to an address here, which `Host` reveals, and can send
-    forms, which `Origin` reveals. Cookies are shared by all ports of a host, so the port counts.
+    requests, which `Origin` and `Sec-Fetch-Site` reveal. Browsers send cookies to all ports of a
+    host, so a page of another port is foreign.
     """
 
-    app: ASGIApp
-    _: KW_ONLY
     hosts: frozenset[str]
     """Names and addresses, without ports, allowed in `Host`; `*` allows any."""
     url: str | None = None
     """The public URL, if a proxy may pass on another `Host` than that of the browser."""
-    bytes_max: int
-    larger: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Limits of paths that take files."""
+    takes_links: bool = False
+    """Whether a link of a foreign page may open an address here, in a window of its own."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on an allowed request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        send_safely = with_headers(send, HEADERS)
-
-        bytes_max = self.larger.get(scope["path"], self.bytes_max)
-        refusal = self._refusal(scope["method"], Headers(scope=scope), bytes_max=bytes_max)
-        await (refusal or self.app)(scope, receive, send_safely)
-
-    def _refusal(self, method: str, headers: Headers, *, bytes_max: int) -> Response | None:
+    def refusal(self, scope: Scope) -> tuple[RejectedError, HTTPStatus] | None:
+        """Return why a request is refused, and the status of the response; None if it is not."""
+        headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self._is_served(host):
-            return _refuse("This host is not served here.", HTTPStatus.MISDIRECTED_REQUEST)
+            error = RejectedError(
+                "This host is not served here.",
+                code="host_denied",
+                hint="The server's operator can allow hosts: brain serve --allow-host NAME.",
+            )
+            return error, HTTPStatus.MISDIRECTED_REQUEST
         origin = headers.get("origin")
-        if origin is not None and not self._is_own_origin(origin, host):
-            return _refuse("Pages of this origin may not call.", HTTPStatus.FORBIDDEN)
-        return None if method in _READS else _refusal_of_change(headers, bytes_max=bytes_max)
+        is_own = origin is None or self._is_own_origin(origin, host)
+        if is_own and (_has_own_site(headers) or (self.takes_links and _is_link(scope, headers))):
+            return None
+        error = RejectedError(
+            "Pages of other origins may not call.",
+            code="origin_denied",
+            hint="Behind a proxy, the server's operator names its URL: brain serve --url URL.",
+        )
+        return error, HTTPStatus.FORBIDDEN
 
     def _is_served(self, host: str) -> bool:
         try:
@@ -94,9 +95,46 @@ class RequestGuard:
             return False
 
 
-def _refusal_of_change(headers: Headers, *, bytes_max: int) -> Response | None:
-    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return _refuse("Pages of other sites may not call.", HTTPStatus.FORBIDDEN)
+def _has_own_site(headers: Headers) -> bool:
+    """Whether no foreign page made a request; programs do not send the header."""
+    return headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
+
+
+def _is_link(scope: Scope, headers: Headers) -> bool:
+    return scope["method"] in _READS and headers.get("sec-fetch-dest") == "document"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGuard:
+    """Rejects requests that the policy refuses, and bodies without a known length."""
+
+    app: ASGIApp
+    _: KW_ONLY
+    policy: OriginPolicy
+    bytes_max: int
+    larger: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Limits of paths that take files."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on an allowed request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        send_safely = with_headers(send, HEADERS)
+        await (self._refusal(scope) or self.app)(scope, receive, send_safely)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        if refusal := self.policy.refusal(scope):
+            error, status = refusal
+            return _refuse(error.message, status)
+        if scope["method"] in _READS:
+            return None
+        bytes_max = self.larger.get(scope["path"], self.bytes_max)
+        return _refusal_of_body(Headers(scope=scope), bytes_max=bytes_max)
+
+
+def _refusal_of_body(headers: Headers, *, bytes_max: int) -> Response | None:
     declared = headers.get("content-length", "")
     if not declared.isdecimal() or len(declared) > _LENGTH_DIGITS_MAX:
         return _refuse("The length of the body is missing.", HTTPStatus.LENGTH_REQUIRED)

@@ -37,7 +37,7 @@
   }
 
   async function expand(id) {
-    const view = await load(`/graph/${encodeURIComponent(id)}?depth=1&format=json`);
+    const view = await load(`${encodeURIComponent(id)}?depth=1&format=json`);
     if (!view) return;
     const room = NODES_MAX - graph.nodes().length;
     const fresh = view.nodes.filter((one) => graph.getElementById(one.id).empty());
@@ -55,7 +55,7 @@
     graph = cytoscape({ container: place, maxZoom: 1.6, elements: elements(view), style: style(), layout: { name: "preset" } });
     lay();
     graph.on("onetap", "node", (event) => expand(event.target.id()));
-    graph.on("dbltap", "node", (event) => { location.href = `/memory/${encodeURIComponent(event.target.id())}`; });
+    graph.on("dbltap", "node", (event) => { location.href = `../memory/${encodeURIComponent(event.target.id())}`; });
     document.addEventListener("themechange", () => graph.style(style()));
     place.dataset.drawn = String(graph.nodes().length);
   }

@@ -182,6 +182,15 @@ const theme = (() => {
     twin.href = here.pathname + here.search;
   });
 
+  // The link that logs in sends its form once a person sees it: a preview is hidden.
+  const sendItself = () => {
+    if (document.visibilityState !== "visible") return;
+    document.removeEventListener("visibilitychange", sendItself);
+    document.querySelector("form[data-sends-itself]")?.requestSubmit();
+  };
+
+  document.addEventListener("visibilitychange", sendItself);
+  sendItself();
   showControls();
   closeFacets();
 })();

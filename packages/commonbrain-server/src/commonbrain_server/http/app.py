@@ -37,6 +37,7 @@ from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.web.app import LoginScreen, make_page
 from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK, PageSettings
+from commonbrain.web.request_guard import OriginPolicy
 from commonbrain_server.background_embedding import BackgroundEmbedding, share_embedder
 from commonbrain_server.guard import guard_services
 from commonbrain_server.http.authentication import (
@@ -299,7 +300,7 @@ def make_app(
     app.add_middleware(TracingMiddleware)
     app.add_middleware(
         RequestLimitsMiddleware,
-        hosts=hosts,
+        policy=OriginPolicy(hosts=hosts, url=authenticator.resource.url),
         body_bytes_max=limits.body_bytes_max,
         uploads={IMPORT_PATH: limits.upload_bytes_max},
         body_s=limits.request_s,

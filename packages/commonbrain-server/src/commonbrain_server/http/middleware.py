@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -16,14 +15,14 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from commonbrain.model.errors import RejectedError
-from commonbrain.web.request_guard import with_headers
+from commonbrain.web.request_guard import OriginPolicy, with_headers
 from commonbrain_server.http.problems import body_too_large, body_too_slow, problem
 from commonbrain_server.http.sessions import MCP_PATH
 
 _SAFE: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -35,16 +34,11 @@ _ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
 
 @dataclass(frozen=True, slots=True)
 class RequestLimitsMiddleware:
-    """Rejects requests to other hosts, from foreign pages, without a credential, too large or slow.
-
-    A page in a browser can send requests to loopback, and point its own name to an address there;
-    `Origin` and `Host` reveal it.
-    """
+    """Rejects requests that the policy refuses, without a credential, too large or too slow."""
 
     app: ASGIApp
     _: KW_ONLY
-    hosts: frozenset[str]
-    """Names and addresses, without ports, allowed in `Host` and `Origin`; `*` allows any."""
+    policy: OriginPolicy
     body_bytes_max: int
     uploads: Mapping[str, int]
     """Limits for paths that accept files; their handlers read the body while it arrives."""
@@ -69,7 +63,7 @@ class RequestLimitsMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, *, send: Send) -> None:
         send_safely = with_headers(send, _SAFE)
         headers = Headers(scope=scope)
-        refusal = self._reject_cross_origin(headers) or self._check_declared_length(
+        refusal = self._reject_cross_origin(scope) or self._check_declared_length(
             headers, bytes_max=self._bytes_max(scope)
         )
         if refusal is None and scope["method"] == "POST" and scope["path"] in self.uploads:
@@ -91,26 +85,11 @@ class RequestLimitsMiddleware:
             receive, bytes_max=self._bytes_max(scope)
         )
 
-    def _reject_cross_origin(self, headers: Headers) -> Response | None:
-        origin = headers.get("origin")
-        if not self._is_ours(f"//{headers.get('host', '')}"):
-            error_text = RejectedError(
-                "This host is not served here.", code="host_denied", hint=_HOSTS
-            )
-            return problem(error_text, status=HTTPStatus.MISDIRECTED_REQUEST)
-        if origin is not None and not self._is_ours(origin):
-            error_text = RejectedError(
-                "Pages of this origin may not call.", code="origin_denied", hint=_HOSTS
-            )
-            return problem(error_text)
+    def _reject_cross_origin(self, scope: Scope) -> Response | None:
+        if refusal := self.policy.refusal(scope):
+            error, status = refusal
+            return problem(error, status=status)
         return None
-
-    def _is_ours(self, url: str) -> bool:
-        try:
-            host = urlsplit(url).hostname
-        except ValueError:
-            return False
-        return bool(host) and (host in self.hosts or "*" in self.hosts)
 
     def _bytes_max(self, scope: Scope) -> int:
         return self.uploads.get(scope["path"], self.body_bytes_max)
@@ -142,9 +121,6 @@ class RequestLimitsMiddleware:
 
     def _too_large(self, bytes_max: int) -> Response:
         return problem(body_too_large(bytes_max))
-
-
-_HOSTS: Final = "The server's operator can allow hosts: brain serve --allow-host NAME."
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:

@@ -300,6 +300,13 @@ def _v0_memory_route(
 
 IMPORT_PATH: Final = "/v1/import"
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_FORM_TYPES: Final = {
+    "",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "text/plain",
+}
+"""What a page of another origin may send without asking (Fetch standard, 2.2.2)."""
 _NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
@@ -417,6 +424,13 @@ def _import_route(
 
         own = Path(name).name or "file"
         brain = await authenticator.threads.run(admit)
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type in _FORM_TYPES:
+            raise InvalidInputError(
+                "The body is a file: its Content-Type is missing, or that of a form or plain text.",
+                code="content_type",
+                hint="Send it with Content-Type: application/octet-stream.",
+            )
         async with uploads.receive(request, caller) as file:
 
             def import_upload(brain: Brain) -> JobsReply:
