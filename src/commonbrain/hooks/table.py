@@ -45,6 +45,8 @@ class HookAction(Enum):
     """The session ends."""
 
 
+SHOWS_RULES: Final = frozenset({HookAction.BOOT, HookAction.CHECK})
+"""The actions that show BLOCKERs, which the files of a folder cannot switch off."""
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
