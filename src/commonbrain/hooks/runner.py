@@ -35,7 +35,7 @@ from commonbrain.hooks.table import (
     HookEvent,
     read_event,
 )
-from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.errors import ACTION_ITEMS_PENDING, CommonbrainError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
 from commonbrain.runtime.callers import (
@@ -133,6 +133,8 @@ class HookOutput:
 
     answer: str = ""
     complaint: str = ""
+    code: str = ""
+    """The code of the error in the complaint."""
     is_late: bool = False
     """Whether its time was over before it had an answer or an error."""
     start: Callable[[], None] | None = None
@@ -163,6 +165,10 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
         if running.is_late:
             HookRuns(state_folder(os.environ)).count(hook.client, hook.event, outcome=TIMED_OUT)
+    if hook is not None and hook.warns and running.code == ACTION_ITEMS_PENDING:
+        # Only the user can tell the agent to answer them, and does not see stderr.
+        lost = inert_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
+        running.answer = json.dumps({"systemMessage": lost})
     _write_result(running)
     _start(running)
     _leave()
@@ -243,7 +249,7 @@ def _attempt(running: HookOutput, answer: Callable[[], None]) -> None:
     try:
         answer()
     except CommonbrainError as error:
-        running.complaint = f"{error.code}: {error}"
+        running.code, running.complaint = error.code, f"{error.code}: {error}"
     # The client must continue after any error; the error's text could contain private data.
     except BaseException as error:  # noqa: BLE001 see above
         running.complaint = f"An internal error occurred: {type(error).__name__}."

@@ -33,7 +33,7 @@ from commonbrain.ingestion.deduplication import (
     is_recurrence,
 )
 from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts
-from commonbrain.ingestion.pending_acks import check_pending_acks
+from commonbrain.ingestion.pending_acks import check_open_items, check_pending_acks
 from commonbrain.ingestion.preparation import (
     DraftFields,
     PreparedDraft,
@@ -371,7 +371,9 @@ def store_draft(context: WriteContext, prepared: PreparedDraft) -> ItemResult:
             raise
         return rejected(Rejection.of(error))
     exact = find_exact(context, prepared)
-    refusal = check_skill(context, prepared, exact=exact)
+    refusal = check_skill(context, prepared, exact=exact) or check_open_items(
+        context, prepared, exact=exact
+    )
     if refusal is not None:
         return rejected(refusal)
     outcome = _store_new(context, prepared, exact=exact)
