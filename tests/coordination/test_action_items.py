@@ -5,13 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from commonbrain.api.operations.revise import REVISE, ReviseRequest
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import ChangeStatus, ReviseResult
+from commonbrain.history.change_plan import ChangeStatus
 from commonbrain.ingestion.pending_acks import OPEN_ITEMS_MAX
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
@@ -72,7 +71,7 @@ def test_one_answer_settles_all_action_items_that_a_refusal_names(brain: Brain, 
     assert sorted(named.split(",")) == sorted(items)
 
     request = ReviseRequest(op="ack", id=",".join(items), value="will_execute")
-    reply = cast("ReviseResult", REVISE.handle(bo, request))
+    reply = REVISE.handle(bo, request)
 
     assert [line.split()[0] for line in reply.changed] == items
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
@@ -98,7 +97,7 @@ def test_one_agent_blocks_others_by_few_action_items_a_project(bo: Brain, kind: 
     assert put(SUBJECTS[0], project="kitchen").status is ItemStatus.EXISTS
     assert put("stair", project="garden").status is ItemStatus.STORED
 
-    bo.revise.ack(named, "withdraw")
+    bo.revise.ack(str(named), "withdraw")
     assert put("stair", project="kitchen").status is ItemStatus.STORED
 
 
