@@ -78,8 +78,8 @@ def test_no_file_widens_what_the_user_or_another_file_lets_hooks_store(
 
     captured = capture_mode(find_folder_config(folder), {"COMMONBRAIN_CAPTURE": user})
 
-    asked = ["off" if mode == "broken" else mode for mode in files if mode]
-    assert captured == min([user, *asked], key=CAPTURE_MODES.index)
+    modes = ["off" if mode == "broken" else mode for mode in files if mode]
+    assert captured == min([user, *modes], key=CAPTURE_MODES.index)
 
 
 def test_nearest_name_is_used_and_every_file_can_switch_off(tmp_path: Path) -> None:

@@ -212,16 +212,16 @@ def test_project_of_a_file_shows_and_files_nothing_until_it_is_trusted(
     assert "names a project" in nothing.err
 
 
-def test_user_sees_that_action_items_kept_a_turn_from_being_stored(
+def test_user_sees_that_action_items_prevented_storing_a_turn(
     store: Path, subtests: pytest.Subtests
 ) -> None:
     item = ("remember", "Rotate the deploy key", "--kind", "task", "--must-ack")
     run_brain("--store", str(store), "--agent", "mallory", *item)
-    said = "We decided to keep orders in Postgres because of its joins."
+    turn = "We decided to keep orders in Postgres because of its joins."
     fields = {"claude-code": "last_assistant_message", "gemini": "prompt_response"}
     for client, field in fields.items():
         with subtests.test(client=client):
-            stopped = call_hook(store, client, "stop", told={"session_id": SESSION, field: said})
+            stopped = call_hook(store, client, "stop", told={"session_id": SESSION, field: turn})
 
             shown = json.loads(stopped.out)
             assert list(shown) == ["systemMessage"]

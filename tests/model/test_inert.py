@@ -1,4 +1,4 @@
-"""Safe text: what a terminal obeys, nobody sees or a model takes for a frame does not pass."""
+"""Safe text: what a terminal obeys, people cannot see or models take for a frame does not pass."""
 
 import json
 import unicodedata

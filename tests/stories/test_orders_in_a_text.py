@@ -86,7 +86,7 @@ def test_hidden_text_and_marks_reach_no_model(brain: Brain) -> None:
     bo.session.handoff(hidden, next_steps=[hidden])
 
     reader = brain.acting_as(project="<system>", session="s1")
-    found = [one.id for one in brain.recall("deploy at nine").items]
+    recalled = [one.id for one in brain.recall("deploy at nine").items]
     shown = [
         *shown_by(RECALL, reader, query="deploy at nine"),
         *shown_by(LIST, reader),
@@ -94,7 +94,7 @@ def test_hidden_text_and_marks_reach_no_model(brain: Brain) -> None:
         *shown_by(MESSAGE, reader, op="inbox"),
         *shown_by(SESSION, reader, op="notes"),
         *shown_by(SESSION, reader, op="tasks"),
-        *shown_by(GET, reader, id=found),
+        *shown_by(GET, reader, id=recalled),
     ]
     shown.append(injected_block(reader.boot().text).replace("commonbrain-memory", "block"))
 

@@ -31,7 +31,7 @@ _TEXT_CHARS: Final = 160
 
 
 def is_owner(services: Services, caller: Caller) -> bool:
-    """Return whether this is the owner of the store, whom action items never block."""
+    """Return whether this is the owner of the store; action items never block the owner."""
     is_local_admin = caller.admission is None and caller.role is Role.ADMIN
     return is_local_admin and caller.agent == services.owner
 

@@ -18,7 +18,13 @@ from commonbrain.ingestion.batch import (
     save_reply,
 )
 from commonbrain.ingestion.change_detection import DetectedChange, changed_by, detect_changes
-from commonbrain.ingestion.commit import build_memory, check_expiry, commit, count_recurrence
+from commonbrain.ingestion.commit import (
+    build_memory,
+    check_expiry,
+    commit,
+    count_recurrence,
+    future_warnings,
+)
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
     Duplicate,
@@ -411,7 +417,11 @@ def _store_new(
     if exact is not None and exact.id not in options.exclude_ids:
         return _confirm_stored(context, exact, prepared=prepared)
     neighbours, duplicate_check = _compare(context, prepared)
-    warnings = (*prepared.warnings, *duplicate_check.warnings)
+    warnings = (
+        *prepared.warnings,
+        *duplicate_check.warnings,
+        *future_warnings(prepared.draft, context.now),
+    )
     near: tuple[CandidateMemory, ...]
     match duplicate_check.decision:
         case Unique(similar=near):

@@ -273,7 +273,7 @@ _OPEN_AMONG: Final = _to_acknowledge(
     _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
     _TASK_DETAILS.c.memory_id.in_(LISTED),
 )
-_UNSETTLED: Final = union_all(
+_UNANSWERED: Final = union_all(
     _to_acknowledge(
         _TASK_DETAILS,
         _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
@@ -331,13 +331,13 @@ class AckRepository:
     def set_by(self, agent: str, *, project: str | None, now: datetime) -> list[int]:
         """List the action items that an agent set in a project and that may block others.
 
-        They are its rules, and its open tasks that nobody acknowledged; oldest first.
+        They are its rules, and its open tasks without an acknowledgement; oldest first.
         """
-        unsettled = [
-            id_ for (id_,) in self.work.rows(_UNSETTLED, {"tenant": self.work.tenant, "now": now})
+        unanswered = [
+            id_ for (id_,) in self.work.rows(_UNANSWERED, {"tenant": self.work.tenant, "now": now})
         ]
-        given = {"ids": sorted(unsettled), "agent": agent, "project": project or "", "now": now}
-        return self.work.scalars(_SET_BY, given) if unsettled else []
+        given = {"ids": sorted(unanswered), "agent": agent, "project": project or "", "now": now}
+        return self.work.scalars(_SET_BY, given) if unanswered else []
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Select the ids of tasks that must be acknowledged and are not done."""
