@@ -251,6 +251,8 @@ class Services:
     """The limits of files that clients send."""
     queue: Queue
     """Notifies workers of jobs; the rows in the store are authoritative."""
+    owner: str | None = None
+    """The agent as which the owner of the store acts without naming one: the login name."""
     guard: Guard | None = None
     """Limits and audits callers, on a server; None for the store of one person."""
     embedders: Callable[[str], Embedder] | None = None

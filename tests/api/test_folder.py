@@ -1,10 +1,20 @@
-"""Which project a folder belongs to: the nearest that says so, or the nearest repository."""
+"""Which project a folder belongs to, and what its files can switch off."""
 
 from pathlib import Path
+from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from commonbrain.api.project_folder import CONFIG_FILE, find_folder_config
+from commonbrain.api.project_folder import (
+    CAPTURE_MODES,
+    CONFIG_FILE,
+    FolderConfig,
+    capture_mode,
+    find_folder_config,
+    trust_project,
+)
 from commonbrain.model.errors import InvalidInputError
 
 
@@ -24,16 +34,59 @@ def test_repository_is_the_project_of_all_folders_in_it(tmp_path: Path) -> None:
     assert find_folder_config(repository / "not" / "there").project == "tides"
 
 
-def test_name_in_the_configuration_overrides_that_of_the_repository(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
+
+
+def test_name_in_the_configuration_counts_once_it_is_trusted(tmp_path: Path) -> None:
     repository = made(tmp_path / "tides", git=True, told='project = "moon"\n')
+    folder = made(tmp_path / "notes", told='project = "sun"\n')
 
-    assert find_folder_config(repository / "src").project == "moon"
+    before = find_folder_config(repository / "src")
+    assert before.project == "tides"
+    assert "brain hook trust" in before.notices[0]
+    assert "moon" not in before.notices[0]
+    assert find_folder_config(folder).project is None
+
+    assert trust_project(repository / "src") == (repository / CONFIG_FILE, "moon")
+    assert find_folder_config(repository / "src") == FolderConfig(project="moon")
+    assert find_folder_config(folder).project is None
+
+    # A later version of the file, and another file with the same name, are not trusted.
+    (repository / CONFIG_FILE).write_text('project = "sun"\n')
+    (folder / CONFIG_FILE).write_text('project = "moon"\n')
+    assert find_folder_config(repository).project == "tides"
+    assert find_folder_config(folder).project is None
 
 
-def test_nearest_configuration_is_used(tmp_path: Path) -> None:
+def test_trust_needs_a_file_that_names_a_project(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="names a project"):
+        trust_project(made(tmp_path / "tides", git=True, told="hooks = false\n"))
+
+
+MODES: Final = st.sampled_from(CAPTURE_MODES)
+
+
+@given(user=MODES, files=st.lists(st.none() | MODES | st.just("broken"), max_size=4))
+def test_no_file_widens_what_the_user_or_another_file_lets_hooks_store(
+    tmp_path_factory: pytest.TempPathFactory, user: str, files: list[str | None]
+) -> None:
+    folder = tmp_path_factory.mktemp("folder")
+    for number, mode in enumerate(files):
+        folder = made(folder / str(number), told=f'capture = "{mode}"\n' if mode else "")
+
+    captured = capture_mode(find_folder_config(folder), {"COMMONBRAIN_CAPTURE": user})
+
+    modes = ["off" if mode == "broken" else mode for mode in files if mode]
+    assert captured == min([user, *modes], key=CAPTURE_MODES.index)
+
+
+def test_nearest_name_is_used_and_every_file_can_switch_off(tmp_path: Path) -> None:
     above = made(tmp_path / "work", told='project = "all"\nhooks = false\ncapture = "tags"\n')
-    repository = made(above / "tides", git=True)
+    repository = made(above / "tides", git=True, told="hooks = true\n")
 
+    trust_project(above)
     assert find_folder_config(above).project == "all"
     folder_config = find_folder_config(repository)
     assert folder_config.project == "tides"
@@ -61,10 +114,22 @@ def test_home_that_is_a_repository_is_no_project(
 
 @pytest.mark.parametrize(
     "told",
-    ["hooks = fals", 'hooks = "no"', "project = 3", 'project = ""', 'capture = "all"', "\x00"],
+    [
+        "hooks = fals",
+        'hooks = "no"',
+        "project = 3",
+        'project = ""',
+        'capture = "all"',
+        "\x00",
+        f"a = {'[' * 30_000}",
+        f"a = {'9' * 30_000}",
+    ],
 )
-def test_malformed_configuration_is_invalid(told: str, tmp_path: Path) -> None:
-    made(tmp_path, told=told)
+def test_broken_file_switches_off_and_is_said(told: str, tmp_path: Path) -> None:
+    repository = made(tmp_path / "tides", git=True, told=told)
 
-    with pytest.raises(InvalidInputError, match=r"\.commonbrain\.toml"):
-        find_folder_config(tmp_path)
+    config = find_folder_config(repository)
+
+    assert (config.project, config.has_hooks, config.capture) == ("tides", False, "off")
+    assert len(config.notices) == 1
+    assert str(repository / CONFIG_FILE) in config.notices[0]

@@ -10,7 +10,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.testing.builders import a_brain
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.asking import stored
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -312,9 +312,11 @@ def test_cause_of_another_incident_or_another_week_is_not_traced(
         ("Search failed for all customers", 1),
         ("Checkout succeeded after the disk was cleaned", 1),
     )
+    clock = FakeClock()
+    clock.move(timedelta(days=30))
     for number, (incident, days) in enumerate(cases):
         case = subtests.test(incident=incident, days=days)
-        with case, a_brain(path.with_name(f"{number}.db")) as brain:
+        with case, a_brain(path.with_name(f"{number}.db"), clock=clock) as brain:
             effect = stored(brain, incident, kind="incident", occurred_at=START)
             remember_cause(brain, days=days)
             assert len(brain.trace.causes(effect).steps) == 1

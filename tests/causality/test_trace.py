@@ -171,7 +171,8 @@ def test_deepen_reports_that_too_few_episodes_have_a_cause(brain: Brain) -> None
 
 
 @pytest.mark.requirement("CT-05", "CT-09")
-def test_patterns_show_delays_precursors_and_the_hour(brain: Brain) -> None:
+def test_patterns_show_delays_precursors_and_the_hour(brain: Brain, clock: FakeClock) -> None:
+    clock.move(timedelta(days=30))
     for day in range(3):
         atom(brain, "batch import", f"tables were locked {day}", at=day * 24 - 1)
         atom(
@@ -194,6 +195,8 @@ def test_patterns_show_delays_precursors_and_the_hour(brain: Brain) -> None:
 def test_precursors_that_differ_only_in_numbers_are_counted_as_one(
     brain: Brain, clock: FakeClock
 ) -> None:
+    clock.move(START + timedelta(days=10, hours=1) - clock.now())
+
     def happened(text: str, *, kind: str, day: int, minutes: int = 0) -> None:
         when = START + timedelta(days=day, minutes=minutes)
         stored(brain, text, kind=kind, occurred_at=when)
@@ -209,12 +212,11 @@ def test_precursors_that_differ_only_in_numbers_are_counted_as_one(
     for day in (3, 10):
         happened(f"Config push number {day}", kind="event", day=day)
     happened("Config push was reverted", kind="event", day=10, minutes=30)
-    clock.move(START + timedelta(days=10, hours=1) - clock.now())
     [push] = brain.trace.before("checkout outage payments").precursors
     assert push.without == 1, "the outage may still follow the last push"
+    clock.move(timedelta(days=20))
     outage(day=15, minutes=40)
     outage(day=22, minutes=90)
-    clock.move(timedelta(days=20))
     for reply in (
         brain.trace.before("checkout outage payments"),
         brain.trace.patterns("checkout outage payments"),
@@ -229,6 +231,7 @@ def test_precursors_that_differ_only_in_numbers_are_counted_as_one(
 def test_precursor_without_the_outcome_is_counted_despite_its_label(
     brain: Brain, clock: FakeClock
 ) -> None:
+    clock.move(START + timedelta(days=9) - clock.now())
     for day in range(1, 5):
         noon = START + timedelta(days=day)
         # The month is a word of the name; in the label, after a mark, it reads like a date.
@@ -236,7 +239,6 @@ def test_precursor_without_the_outcome_is_counted_despite_its_label(
         if day > 1:
             when = noon + timedelta(minutes=30)
             stored(brain, "The mail queue stalled", kind="incident", occurred_at=when)
-    clock.move(START + timedelta(days=9) - clock.now())
     [report] = brain.trace.before("mail queue stalled").precursors
     assert (report.subject, report.count, report.without) == ("Report…March was sent", 3, 1)
 
@@ -263,7 +265,10 @@ def test_fewer_than_three_observations_are_no_pattern(brain: Brain) -> None:
     assert reply.limits == ("1 observation of this outcome; a pattern needs at least 3.",)
 
 
-def test_precursors_are_counted_over_the_latest_observations(brain: Brain) -> None:
+def test_precursors_are_counted_over_the_latest_observations(
+    brain: Brain, clock: FakeClock
+) -> None:
+    clock.move(timedelta(days=30))
     for day in range(22):
         cause = "batch import" if day >= 2 else "old cron"
         atom(brain, cause, f"tables were locked {day}", at=day * 24 - 1)

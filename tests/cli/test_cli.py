@@ -263,6 +263,26 @@ def test_store_of_a_newer_version_is_left_unchanged(brain: Brain, path: Path) ->
     assert_is_corrupt(brain, path, code="store_newer")
 
 
+@pytest.mark.of_a_file
+def test_store_without_one_schema_version_is_corrupt_and_left_unchanged(
+    brain: Brain, path: Path, subtests: pytest.Subtests
+) -> None:
+    a_brain(path).close()
+    before = path.read_bytes()
+    for change in (
+        "DELETE FROM alembic_version",
+        "INSERT INTO alembic_version VALUES ('0001'), ('0002')",
+    ):
+        with subtests.test(change=change), closing(driver().connect(str(path))) as changed:
+            changed.executescript(change)
+            changed.close()
+            assert_is_corrupt(brain, path, code="store_corrupt")
+
+    backup = path.with_name("before.db")
+    backup.write_bytes(before)
+    assert brain("restore", str(backup), "--yes").code == 0
+
+
 def test_any_file_name_is_a_store(brain: Brain, tmp_path: Path, subtests: pytest.Subtests) -> None:
     for name in ("a?b=c.db", ":memory:", "ü #%20 'x'.db"):
         with subtests.test(name=name):

@@ -22,9 +22,10 @@ from tests.working import a_worker
 
 @pytest.mark.requirement("JB-01")
 def test_events_of_a_day_become_an_episode_of_a_third_of_their_length(
-    path: Path,
+    path: Path, clock: FakeClock
 ) -> None:
-    with a_brain(path) as brain:
+    clock.move(timedelta(hours=4))
+    with a_brain(path, clock=clock) as brain:
         reply = [
             *store_events(brain, CHECKOUT[:2], occurred_at=NOON - timedelta(hours=2)),
             *store_events(brain, (*CHECKOUT[2:], *GARDEN), occurred_at=NOON - timedelta(hours=1)),

@@ -1,5 +1,6 @@
 """Action items: who is held up by what, and by which answer no longer."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -7,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from commonbrain.api.operations.revise import REVISE, ReviseRequest
 from commonbrain.client import Brain
 from commonbrain.history.change_plan import ChangeStatus
-from commonbrain.ingestion.result import ItemStatus
+from commonbrain.ingestion.pending_acks import OPEN_ITEMS_MAX
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.memory import Draft, State
@@ -59,6 +62,57 @@ def test_action_item_blocks_writes_until_it_is_acknowledged(brain: Brain, bo: Br
     assert bodies(bo, "deploy key") == [TASK]
     bo.revise.ack(id_, "will_execute")
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
+
+
+def test_one_answer_settles_all_action_items_that_a_refusal_names(brain: Brain, bo: Brain) -> None:
+    items = [task(brain), task(brain, "Water the plants of the office"), rule(brain)]
+    words = blocked(lambda: bo.remember(OTHER))
+    (named,) = re.findall(r"revise ack (\S+), value will_execute", words)
+    assert sorted(named.split(",")) == sorted(items)
+
+    request = ReviseRequest(op="ack", id=",".join(items), value="will_execute")
+    reply = REVISE.handle(bo, request)
+
+    assert [line.split()[0] for line in reply.changed] == items
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
+
+
+SUBJECTS = ("key", "lamp", "door", "tap", "roof", "wall", "desk", "chair", "oven", "sink", "stair")
+
+
+@pytest.mark.parametrize("kind", ["task", "rule"])
+def test_one_agent_blocks_others_by_few_action_items_a_project(bo: Brain, kind: str) -> None:
+    def put(subject: str, **fields: str) -> ItemResult:
+        text = f"Look after the {subject} of building {len(subject)}{subject[::-1]}"
+        return remember_one(bo, text, kind=kind, must_ack=True, **fields)  # pyright: ignore[reportArgumentType]
+
+    outcomes = [put(one, project="kitchen") for one in SUBJECTS[:OPEN_ITEMS_MAX]]
+    assert {one.status for one in outcomes} == {ItemStatus.STORED}
+
+    refused = put("stair", project="kitchen")
+    assert (refused.status, refused.code) == (ItemStatus.REJECTED, "limit_exceeded")
+    (named,) = re.findall(r"revise ack (\S+), value withdraw", refused.hint or "")
+    assert named in {one.id for one in outcomes}
+    # What is stored already is no further one; other projects and agents have their own.
+    assert put(SUBJECTS[0], project="kitchen").status is ItemStatus.EXISTS
+    assert put("stair", project="garden").status is ItemStatus.STORED
+
+    bo.revise.ack(str(named), "withdraw")
+    assert put("stair", project="kitchen").status is ItemStatus.STORED
+
+
+def test_action_items_never_block_the_owner_of_the_store(brain: Brain, bo: Brain) -> None:
+    task(bo)
+    owned = replace(brain.services, owner="ann")
+    for role, is_owner in ((Role.ADMIN, True), (Role.WRITER, False)):
+        ann = Brain(owned, replace(brain.caller, agent="ann", role=role))
+        if is_owner:
+            assert remember_one(ann, OTHER).status is ItemStatus.STORED
+            assert not ann.boot().writes_blocked
+        else:
+            blocked(lambda ann=ann: ann.remember("The tap drips"))
+    other = Brain(owned, replace(brain.caller, agent="cy"))
+    blocked(lambda: other.remember("The tap drips"))
 
 
 @pytest.mark.requirement("SE-26")
@@ -403,10 +457,11 @@ def test_new_wording_of_an_action_item_needs_a_new_acknowledgement(brain: Brain,
 @pytest.mark.requirement("SE-27")
 def test_refusal_names_ten_action_items_and_counts_the_rest(brain: Brain, bo: Brain) -> None:
     for number in range(12):
-        task(brain, f"Water plant number {number} in room {number}", distinct_because="another")
-    words = blocked(lambda: bo.remember(OTHER))
+        fields = {"distinct_because": "another"} | ({} if number > 1 else {"project": "kitchen"})
+        task(brain, f"Water plant number {number} in room {number}", **fields)
+    words = blocked(lambda: bo.remember(OTHER, project="kitchen"))
     assert words.startswith("12 action items must be acknowledged")
-    assert words.count("mem_") == 12
+    assert words.count("mem_") == 20
     assert "and 2 more" in words
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -19,6 +20,7 @@ from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
 from tests.hooking import SESSION, call_hook
 
+NO_FOLDER: Final = FolderConfig()
 NAMING = "src/payments/refunds.py must stay free of network calls."
 CONVENTION = "Commits have a subject of at most 72 characters."
 EDITS: Mapping[str, Mapping[str, object]] = {
@@ -52,13 +54,18 @@ def edited(
 
 
 def acted(
-    brain: Brain, event: str, hook_event: HookEvent, *, runs: HookRuns | None = None
+    brain: Brain,
+    event: str,
+    hook_event: HookEvent,
+    *,
+    runs: HookRuns | None = None,
+    folder: FolderConfig = NO_FOLDER,
 ) -> str | None:
     settings = Settings(store=Path("unused"))
     request = HookRequest(
         hook=HOOKS["claude-code", event],
         event=hook_event,
-        folder=FolderConfig(),
+        folder=folder,
         agent="claude-code",
         remaining_s=lambda: 5.0,
         tokens=settings.hook_edit_tokens,
@@ -190,8 +197,21 @@ def test_edit_costs_at_most_200_tokens(brain: Brain) -> None:
     assert estimate(shown) <= 200
 
 
-def committed(brain: Brain, command: str = "git commit -m x") -> str:
-    return acted(brain, "before-commit", HookEvent(session=SESSION, command=command)) or ""
+def committed(
+    brain: Brain, command: str = "git commit -m x", *, folder: FolderConfig = NO_FOLDER
+) -> str:
+    event = HookEvent(session=SESSION, command=command)
+    return acted(brain, "before-commit", event, folder=folder) or ""
+
+
+def test_commit_is_shown_blockers_where_a_folder_switches_hooks_off(brain: Brain) -> None:
+    brain.remember("Never commit to release by hand.", kind="rule", severity="BLOCKER")
+    brain.remember(CONVENTION, kind="rule")
+
+    shown = committed(brain, folder=FolderConfig(has_hooks=False))
+
+    assert "Never commit to release by hand." in shown
+    assert CONVENTION not in shown
 
 
 @pytest.mark.requirement("CL-06")

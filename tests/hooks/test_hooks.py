@@ -150,21 +150,84 @@ def test_hook_does_not_wait_for_a_client_that_never_closes_its_input(store: Path
         assert process.stderr.read() == b"commonbrain: The hook timed out.\n"
 
 
-def test_hooks_are_switched_off_by_the_environment_or_the_folder(
-    store: Path, tmp_path: Path
+def test_hooks_are_switched_off_by_the_environment(store: Path, tmp_path: Path) -> None:
+    event: dict[str, object] = {"prompt": QUESTION, "cwd": str(tmp_path)}
+
+    for words in (START, PROMPT, COMMIT):
+        switched = call_hook(store, *words, told=event, COMMONBRAIN_HOOKS="off")
+        assert (switched.status, switched.out, switched.err) == (0, "", "")
+
+
+@pytest.mark.parametrize("told", ["hooks = false", "hooks = fals", "\x00", 'capture = ["turns"]'])
+def test_file_of_a_folder_silences_hooks_but_not_blockers(
+    store: Path, tmp_path: Path, told: str
 ) -> None:
-    event: dict[str, object] = {"prompt": QUESTION, "cwd": str(tmp_path / "deep" / "down")}
-    switched = call_hook(store, *START, told=event, COMMONBRAIN_HOOKS="off")
     config = tmp_path / ".commonbrain.toml"
-    config.write_text('project = "tides"\nhooks = false\n')
-    forbidden = call_hook(store, *START, told=event)
+    config.write_text(told)
+    commit = {"command": "git commit -m x"}
+    event: dict[str, object] = {
+        "session_id": SESSION,
+        "cwd": str(tmp_path / "deep" / "down"),
+        "prompt": QUESTION,
+        "last_assistant_message": f"@remember {FACT}",
+        "tool_input": commit,
+    }
+
+    start = call_hook(store, *START, told=event)
+    others = [call_hook(store, *words, told=event) for words in (PROMPT, STOP)]
     status = run_brain("hook", "status", folder=tmp_path)
 
-    assert (switched.status, switched.out, switched.err) == (0, "", "")
-    assert (forbidden.status, forbidden.out, forbidden.err) == (0, "", "")
+    assert RULE in start.context
+    assert SESSION not in start.context
+    assert (str(config) in start.context) == (told != "hooks = false")
+    assert [(one.out, one.err) for one in others] == [("", "")] * 2
     assert status.status == 0
-    assert f"hooks: off, by {config}" in status.out
-    assert "project: tides" in status.out
+    assert f"hooks: only the rules that bind, by {config}" in status.out
+
+
+def test_project_of_a_file_shows_and_files_nothing_until_it_is_trusted(
+    store: Path, tmp_path: Path
+) -> None:
+    rule = "Never open the vault of the bank before nine."
+    run_brain("--store", str(store), "remember", rule, "--kind", "rule", "--project", "bank")
+    clone = tmp_path / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".commonbrain.toml").write_text('project = "bank"\n')
+    event: dict[str, object] = {"session_id": SESSION, "cwd": str(clone), "prompt": QUESTION}
+    state = str(store.parent / "state")
+
+    before = call_hook(store, *START, told=event)
+    trusted = run_brain("hook", "trust", folder=clone, COMMONBRAIN_STATE=state)
+    after = call_hook(store, *START, told=event)
+    nothing = run_brain("hook", "trust", folder=tmp_path, COMMONBRAIN_STATE=state)
+
+    assert "project clone" in before.context
+    assert rule not in before.context
+    assert "brain hook trust" in before.context
+    assert trusted.out == f"The project of {clone} and below is bank.\n"
+    assert "project bank" in after.context
+    assert rule in after.context
+    assert "brain hook trust" not in after.context
+    assert nothing.status == 1
+    assert "names a project" in nothing.err
+
+
+def test_user_sees_that_action_items_prevented_storing_a_turn(
+    store: Path, subtests: pytest.Subtests
+) -> None:
+    item = ("remember", "Rotate the deploy key", "--kind", "task", "--must-ack")
+    run_brain("--store", str(store), "--agent", "mallory", *item)
+    turn = "We decided to keep orders in Postgres because of its joins."
+    fields = {"claude-code": "last_assistant_message", "gemini": "prompt_response"}
+    for client, field in fields.items():
+        with subtests.test(client=client):
+            stopped = call_hook(store, client, "stop", told={"session_id": SESSION, field: turn})
+
+            shown = json.loads(stopped.out)
+            assert list(shown) == ["systemMessage"]
+            assert "stored nothing of this turn" in shown["systemMessage"]
+            assert "brain task ack mem_" in shown["systemMessage"]
+            assert stopped.status == 0
 
 
 IDLE: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (

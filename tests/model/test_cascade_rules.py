@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import State
-from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.support import (
     SUPPORTS,
     InvalidationReason,
@@ -32,6 +32,7 @@ def a_status(id_: int, **more: object) -> SupportStatus:
         "scope": Scope.TEAM,
         "agent": "ann",
         "trust": Trust.USER_CLAIM,
+        "authority": Authority.MODEL,
         "expires_at": None,
         "is_erased": False,
     }

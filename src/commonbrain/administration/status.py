@@ -24,7 +24,7 @@ from commonbrain.embeddings.interface import Thresholds
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
-from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.memory import CLOCK_TOLERANCE, CURRENT_STATES
 from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Caller, Role
 from commonbrain.model.timestamps import show_instant, show_second
@@ -192,6 +192,8 @@ def _fault(event: ToolEvent) -> FailedCall:
     )
 
 
+_LATE_SHOWN: Final = 3
+"""Memories with a time in the future that doctor names."""
 _OVERDUE_AFTER: Final = timedelta(days=7)
 """Maintenance is due daily; a week without it means that no process runs it."""
 _REMOTE_STORE: Final = "the server's store"
@@ -318,6 +320,7 @@ class Doctor:
         scan = scanner(on_progress) if secrets else None
         findings = (
             *self.services.store.examine(),
+            self._future(),
             self._upkeep(),
             *self._hooks(),
             self._embedder(),
@@ -342,6 +345,24 @@ class Doctor:
             is_sound=False,
             detail=f"this program knows {own}, {moved_to} serves",
             hint="Start it with the serving embedder; see `brain embeddings list`.",
+        )
+
+    def _future(self) -> Finding:
+        """Report memories with a time in the future: plans, mistakes, or of a wrong clock."""
+        limit = self.services.clock.now() + CLOCK_TOLERANCE
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            late = tx.memories.from_future(limit)
+        first = ", ".join(
+            f"{ids.show(ids.MEMORY, id_)} ({show_instant(at)})" for id_, at in late[:_LATE_SHOWN]
+        )
+        return Finding(
+            check="times",
+            is_sound=True,
+            detail=f"{len(late)} in the future: {first}" if late else "none is in the future",
+            hint="If it is no plan, the clock or the given time was wrong: store the text again "
+            "with brain revise supersede ID TEXT --reason WHY."
+            if late
+            else "",
         )
 
     def _upkeep(self) -> Finding:

@@ -1,21 +1,28 @@
-"""The project of a folder, and its owner's settings for hooks in it.
+"""The project of a folder, and what the files of its folders say of hooks.
 
-The nearest folder upwards that names a project in `.commonbrain.toml`, or that is a repository,
-decides. No other files are read.
+A `.commonbrain.toml` may come with a clone or an archive, so that it only takes away: it switches
+hooks off, except for the rules that bind, and capture down. The project that it names counts once
+the user trusted that name for that file.
 """
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.folders import make_private_folder
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.observability.hook_runs import state_folder
 
 CONFIG_FILE: Final = ".commonbrain.toml"
 """The settings file for a folder and everything below it."""
 CAPTURE_MODES: Final = ("off", "tags", "turns")
 """What hooks store of an agent's last message: nothing, tagged lines, or decisions too."""
+_TRUSTED: Final = "trusted-projects"
+"""The file of digests of trusted files and their names, in the folder of the state."""
 _DEPTH_MAX: Final = 64
 _BYTES_MAX: Final = 65_536
 _WORKTREES: Final = "/.git/worktrees/"
@@ -28,49 +35,127 @@ class FolderConfig:
 
     project: str | None = None
     has_hooks: bool = True
+    """If not, hooks show the rules that bind, and nothing else."""
     capture: str | None = None
+    """The narrowest mode that a file asks for."""
     source: Path | None = None
-    """The file with these settings."""
+    """The nearest file that switches hooks off."""
+    notices: tuple[str, ...] = ()
+    """What of the files is not used, for the agent and the user; without a text of theirs."""
 
 
-def find_folder_config(path: Path) -> FolderConfig:
-    """Find the settings of a folder in it and the folders above.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FolderFile:
+    """One file. If it is broken, nothing is stored or shown, since it may have asked for that."""
 
-    Raises:
-        InvalidInputError: the nearest `.commonbrain.toml` is not valid.
+    path: Path
+    project: str | None = None
+    has_hooks: bool = False
+    capture: str | None = CAPTURE_MODES[0]
+    problem: str | None = None
+
+
+def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig:
+    """Find the settings of a folder in it and the folders above; broken files are noticed.
+
+    The nearest folder that is a repository or names a trusted project decides on the project. Every
+    file can switch hooks off and capture down.
+
+    Args:
+        path: the folder.
+        state: the folder of the user's state; that of the environment by default.
 
     """
     above = [path, *path.parents][:_DEPTH_MAX]
-    file = next((one / CONFIG_FILE for one in above if (one / CONFIG_FILE).is_file()), None)
-    table = _read(file)
-    name = _text(table, "project", file=file)
-    nearer = above[: above.index(file.parent)] if file and name else above
+    files = _files(above)
+    modes = [one.capture for one in files if one.capture]
+    off = [one.path for one in files if not one.has_hooks]
+    notices = [one.problem for one in files if one.problem]
+    project = None
+    trusted = _trusted(state) if any(one.project for one in files) else frozenset[str]()
+    by_folder = {one.path.parent: one for one in files if one.project}
+    for folder in above:
+        file = by_folder.get(folder)
+        if file and _digest(file) in trusted:
+            project = file.project
+            break
+        if file:
+            notices.append(
+                f"The project that {file.path} names is not used. If you know the file, run "
+                "`brain hook trust` in its folder."
+            )
+        if project := _repository(folder):
+            break
     return FolderConfig(
-        project=next(_repositories(nearer), None) or name,
-        has_hooks=_flag(table, "hooks", file=file),
-        capture=_choice(table, "capture", file=file),
-        source=file,
+        project=project,
+        has_hooks=not off,
+        capture=min(modes, key=CAPTURE_MODES.index, default=None),
+        source=next(iter(off), None),
+        notices=tuple(notices),
     )
 
 
+def trust_project(path: Path) -> tuple[Path, str]:
+    """Let the nearest file with a project's name decide on the project; return both.
+
+    Raises:
+        InvalidInputError: no file names one.
+        UnavailableError: it cannot be recorded.
+
+    """
+    files = _files([path, *path.parents][:_DEPTH_MAX])
+    file = next((one for one in files if one.project), None)
+    if file is None or file.project is None:
+        raise InvalidInputError(
+            f"No {CONFIG_FILE} in {path} or above names a project.",
+            hint='Write project = "a name" into one.',
+        )
+    state = state_folder(os.environ)
+    try:
+        make_private_folder(state)
+        with (state / _TRUSTED).open("a", encoding="ascii") as lines:
+            lines.write(f"{_digest(file)}\n")
+    except OSError as error:
+        raise UnavailableError(
+            f"The trust in {file.path} cannot be recorded: {error.strerror}.",
+            hint="Set COMMONBRAIN_STATE to a folder that you can write.",
+        ) from error
+    return file.path, file.project
+
+
 def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
-    """Return what to store of messages: the folder's mode, else the user's, else the default."""
+    """Return what to store of messages: the user's mode or the default; a folder narrows it."""
     mode = environment.get("COMMONBRAIN_CAPTURE", "")
-    return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])
+    user_mode = mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1]
+    return min(folder.capture or user_mode, user_mode, key=CAPTURE_MODES.index)
 
 
-def _repositories(folders: list[Path]) -> Iterator[str]:
-    """Yield the names of the repositories among folders, nearest first.
+def _files(above: Sequence[Path]) -> list[_FolderFile]:
+    return [_read(one / CONFIG_FILE) for one in above if (one / CONFIG_FILE).is_file()]
+
+
+def _trusted(state: Path | None) -> frozenset[str]:
+    file = (state or state_folder(os.environ)) / _TRUSTED
+    try:
+        return frozenset(file.read_text("ascii").split())
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def _digest(file: _FolderFile) -> str:
+    return sha256(f"{file.path.resolve()}\0{file.project}".encode(errors="replace")).hexdigest()
+
+
+def _repository(folder: Path) -> str | None:
+    """Return the name of a repository; None for other folders.
 
     A home folder that is a repository, as some users have for their settings, is no project.
     """
-    home = Path.home()
-    for folder in folders:
-        mark = folder / ".git"
-        if folder != home and mark.exists():
-            name = _main_worktree(mark).name
-            if name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX:
-                yield name
+    mark = folder / ".git"
+    if folder == Path.home() or not mark.exists():
+        return None
+    name = _main_worktree(mark).name
+    return name if name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX else None
 
 
 def _main_worktree(mark: Path) -> Path:
@@ -88,42 +173,50 @@ def _head(path: Path) -> bytes:
         return file.read(_BYTES_MAX)
 
 
-def _read(file: Path | None) -> Mapping[str, object]:
-    if file is None:
-        return {}
+def _read(path: Path) -> _FolderFile:
     # Most folders have no such file.
     import tomllib  # noqa: PLC0415
 
     try:
-        return tomllib.loads(_head(file).decode())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInputError(f"{file} is not valid TOML.", hint="Fix or remove it.") from error
+        table = tomllib.loads(_head(path).decode())
+        return _FolderFile(
+            path=path,
+            project=_text(table, "project"),
+            has_hooks=_flag(table, "hooks"),
+            capture=_choice(table, "capture"),
+        )
+    except InvalidInputError as error:
+        problem = f"{error.message} {error.hint}"
+    # The parser recurses, and converts long numbers.
+    except (OSError, ValueError, RecursionError):
+        problem = "It is not valid TOML."
+    return _FolderFile(
+        path=path,
+        problem=f"{path} is broken, so hooks show only the rules that bind and store nothing. "
+        f"{problem}",
+    )
 
 
-def _text(table: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
+def _text(table: Mapping[str, object], key: str) -> str | None:
     value = table.get(key)
     if value is None:
         return None
     if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
-        raise InvalidInputError(
-            f"{key} in {file} is not a valid name.", hint=f'Write {key} = "a name".'
-        )
+        raise InvalidInputError(f"{key} is not a valid name.", hint=f'Write {key} = "a name".')
     return value
 
 
-def _flag(table: Mapping[str, object], key: str, *, file: Path | None) -> bool:
+def _flag(table: Mapping[str, object], key: str) -> bool:
     value = table.get(key, True)
     if not isinstance(value, bool):
-        raise InvalidInputError(
-            f"{key} in {file} is neither true nor false.", hint=f"Write {key} = false."
-        )
+        raise InvalidInputError(f"{key} is neither true nor false.", hint=f"Write {key} = false.")
     return value
 
 
-def _choice(table: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
-    value = _text(table, key, file=file)
+def _choice(table: Mapping[str, object], key: str) -> str | None:
+    value = _text(table, key)
     if value is not None and value not in CAPTURE_MODES:
         raise InvalidInputError(
-            f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURE_MODES)}."
+            f"{key} is unknown.", hint=f"Choose one of {', '.join(CAPTURE_MODES)}."
         )
     return value

@@ -242,10 +242,16 @@ def maintain(
 def hook(
     context: typer.Context,
     *,
-    client: Annotated[str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status.")],
+    client: Annotated[
+        str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status, trust.")
+    ],
     event: Annotated[str, typer.Argument(help="Such as session-start.")] = "",
 ) -> None:
-    """Answer a client's hook event from stdin; it never fails. status: show the hooks in use."""
+    """Answer a client's hook event from stdin; it never fails.
+
+    status: show the hooks in use. trust: use the project that the .commonbrain.toml of this folder
+    names.
+    """
     from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
     state: GlobalOptions = context.obj

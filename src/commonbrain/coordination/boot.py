@@ -33,7 +33,7 @@ from commonbrain.coordination.session_registry import (
 )
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
-from commonbrain.ingestion.pending_acks import pending_items
+from commonbrain.ingestion.pending_acks import is_owner, pending_items
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
@@ -230,7 +230,7 @@ def gather_material(
         tasks=tasks,
         changes=Listed(first=changes, total=len(changes)),
         working_context=_context(unit, task),
-        writes_blocked=bool(pending),
+        writes_blocked=bool(pending) and not is_owner(unit.services, caller),
         session=caller.session,
         project=project,
     )

@@ -17,6 +17,7 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode, find_fold
 from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
+from commonbrain.coordination.briefing import sections
 from commonbrain.coordination.session_registry import detect_client, touch_session
 from commonbrain.embeddings.interface import LocalModel
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
@@ -70,6 +71,8 @@ _BLOCK_TOKENS: Final = 12
 _COMMIT: Final = "git commit"
 """The action that a cool-down is counted for; the same for every commit."""
 _BINDING: Final = "Stored rules that bind this commit; amend it if it breaks one."
+_RULES: Final = frozenset({"notice", "blockers", "skills", "more"})
+"""The sections of a briefing that are shown where a folder switches hooks off."""
 _BY_WORDS: Final = RetrievalOverrides(without=frozenset({VECTOR}))
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
@@ -135,7 +138,9 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
         request = HookRequest(
             hook=HOOKS[call["client"], call["event"]],
             event=(event := read_event(str(call["input"]).encode())),
-            folder=find_folder_config(event.folder or Path(call["cwd"] or os.sep)),
+            folder=find_folder_config(
+                event.folder or Path(call["cwd"] or os.sep), state=Path(call["runs"])
+            ),
             agent=call["agent"],
             remaining_s=lambda: max(0.0, until - monotonic()),
             runs=HookRuns(Path(call["runs"])),
@@ -238,11 +243,17 @@ def _lock_timeout_s(request: HookRequest) -> float:
 def _boot(brain: Brain, request: HookRequest) -> str:
     """Start the session; returns the briefing for its agent.
 
-    After a compaction it includes the session's working notes, which the conversation has lost.
+    After a compaction it includes the session's working notes, which the conversation has lost. If
+    the folder switches hooks off, the rules that bind are shown, and no session starts.
     """
+    notices = [inert_line(notice) for notice in request.folder.notices]
+    if not request.folder.has_hooks:
+        preview = brain.preview_boot()
+        shown = [one for name, lines in sections(preview) if name in _RULES for one in lines]
+        return injected_block("\n".join([*shown, *notices]))
     if request.event.cause != _RESUMED:
         _forget_shown(brain, request)
-    parts = [brain.boot(client=request.hook.client).text]
+    parts = [brain.boot(client=request.hook.client).text, *notices]
     if request.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
@@ -330,6 +341,8 @@ def _check(brain: Brain, request: HookRequest) -> str | None:
     """Return the rules on commits, once per cool-down; nothing without such rules."""
     checked = brain.session.commit_checkpoint(_COMMIT)
     each = (("BLOCKER", checked.blockers), ("PATTERN", checked.patterns), ("SKILL", checked.skills))
+    if not request.folder.has_hooks:
+        each = each[:1]
     lines = [
         f"> {name} {one.id}: {inert_line(one.headline)}" for name, rules in each for one in rules
     ]

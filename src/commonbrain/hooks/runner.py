@@ -23,17 +23,19 @@ from commonbrain.api.project_folder import (
     FolderConfig,
     capture_mode,
     find_folder_config,
+    trust_project,
 )
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
     LIMITS_S,
+    SHOWS_RULES,
     Hook,
     HookAction,
     HookEvent,
     read_event,
 )
-from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.errors import ACTION_ITEMS_PENDING, CommonbrainError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
 from commonbrain.runtime.callers import (
@@ -69,10 +71,7 @@ def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
 
 def render_status(environment: Mapping[str, str], path: Path) -> str:
     """Describe whether hooks are on in a folder, its project and the timeouts."""
-    try:
-        folder = find_folder_config(path)
-    except InvalidInputError as error:
-        return inert(f"hooks: off, {error}")
+    folder = find_folder_config(path)
     clients: dict[str, list[str]] = {}
     for client, event in HOOKS:
         clients.setdefault(client, []).append(event)
@@ -83,6 +82,7 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
         f"capture: {capture_mode(folder, environment)}",
         f"limits: {', '.join(limits)}",
         *(f"{client}: {', '.join(events)}" for client, events in clients.items()),
+        *(inert_line(notice) for notice in folder.notices),
     ]
     return inert("\n".join(lines))
 
@@ -91,8 +91,13 @@ def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
     if is_disabled(environment):
         return "off, by COMMONBRAIN_HOOKS"
     if not folder.has_hooks:
-        return f"off, by {folder.source}"
+        return f"only the rules that bind, by {folder.source}"
     return f"on; hooks = false in {CONFIG_FILE} or COMMONBRAIN_HOOKS=off switches them off"
+
+
+def _trust(running: HookOutput) -> None:
+    file, project = trust_project(Path.cwd())
+    running.answer = inert_line(f"The project of {file.parent} and below is {project}.")
 
 
 _CLOSING_S: Final = 0.3
@@ -128,6 +133,8 @@ class HookOutput:
 
     answer: str = ""
     complaint: str = ""
+    code: str = ""
+    """The code of the error in the complaint."""
     is_late: bool = False
     """Whether its time was over before it had an answer or an error."""
     start: Callable[[], None] | None = None
@@ -145,6 +152,10 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 the output of the command
         _leave()
     running = HookOutput()
+    if list(arguments[:1]) == ["trust"]:
+        _attempt(running, partial(_trust, running))
+        _write_result(running)
+        os._exit(1 if running.complaint else 0)
     call = _read(arguments)
     hook = HOOKS.get((call.client, call.event))
     if hook is None:
@@ -154,6 +165,10 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
         if running.is_late:
             HookRuns(state_folder(os.environ)).count(hook.client, hook.event, outcome=TIMED_OUT)
+    if hook is not None and hook.warns and running.code == ACTION_ITEMS_PENDING:
+        # Only the user can tell the agent to answer them, and does not see stderr.
+        lost = inert_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
+        running.answer = json.dumps({"systemMessage": lost})
     _write_result(running)
     _start(running)
     _leave()
@@ -176,7 +191,7 @@ def is_idle(
     hook: Hook, event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
 ) -> bool:
     """Return whether there is nothing to do, before slow imports."""
-    if not folder.has_hooks:
+    if not folder.has_hooks and hook.action not in SHOWS_RULES:
         return True
     match hook.action:
         case HookAction.BOOT:
@@ -234,7 +249,7 @@ def _attempt(running: HookOutput, answer: Callable[[], None]) -> None:
     try:
         answer()
     except CommonbrainError as error:
-        running.complaint = f"{error.code}: {error}"
+        running.code, running.complaint = error.code, f"{error.code}: {error}"
     # The client must continue after any error; the error's text could contain private data.
     except BaseException as error:  # noqa: BLE001 see above
         running.complaint = f"An internal error occurred: {type(error).__name__}."
@@ -245,6 +260,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
     folder = find_folder_config(event.folder or Path.cwd())
+    if hook.action is HookAction.BOOT:
+        running.complaint = " ".join(folder.notices)
     runs = HookRuns(state_folder(os.environ))
     if not call.is_detached:
         runs.note(hook.client, hook.event)

@@ -45,6 +45,8 @@ class HookAction(Enum):
     """The session ends."""
 
 
+SHOWS_RULES: Final = frozenset({HookAction.BOOT, HookAction.CHECK})
+"""The actions that show BLOCKERs, which the files of a folder cannot switch off."""
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
@@ -69,6 +71,8 @@ class Hook:
     action: HookAction
     answer: HookReply | None = None
     """None if the client accepts no reply."""
+    warns: bool = False
+    """Whether the client shows its user a `systemMessage`."""
     tools: str = ""
     """Regular expression of the client's tools for which it calls the hook; empty for others."""
     condition: str = ""
@@ -112,6 +116,10 @@ def _like_claude(client: str, event: str, *, native: str, action: HookAction) ->
     return _row(client, event, native=native, action=action, answer=partial(_specific, native))
 
 
+def _capture(client: str, *, native: str) -> Hook:
+    return Hook(client=client, event=STOP, native=native, action=HookAction.CAPTURE, warns=True)
+
+
 _ROWS: Final = (
     _like_claude("claude-code", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("claude-code", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
@@ -133,7 +141,7 @@ _ROWS: Final = (
         tools="Bash",
         condition="Bash(*git*commit*)",
     ),
-    _row("claude-code", STOP, native="Stop", action=HookAction.CAPTURE),
+    _capture("claude-code", native="Stop"),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
     _row("claude-code", END, native="SessionEnd", action=HookAction.END),
     # Codex has no event with the summary of a compaction, and none for the end of a session.
@@ -147,7 +155,7 @@ _ROWS: Final = (
         answer=partial(_specific, "PostToolUse"),
         tools="apply_patch",
     ),
-    _row("codex", STOP, native="Stop", action=HookAction.CAPTURE),
+    _capture("codex", native="Stop"),
     _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
     _row(
         "cursor",
@@ -169,7 +177,7 @@ _ROWS: Final = (
         answer=partial(_specific, "AfterTool"),
         tools="write_file|replace",
     ),
-    _row("gemini", STOP, native="AfterAgent", action=HookAction.CAPTURE),
+    _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
 )
 

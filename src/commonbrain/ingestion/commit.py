@@ -27,6 +27,7 @@ from commonbrain.model.kinds import (
 from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
+    GIVEN_TIME,
     IMPORTED,
     SECTION,
     Draft,
@@ -34,6 +35,7 @@ from commonbrain.model.memory import (
     State,
     ThreadRef,
     confidence,
+    effective_time,
 )
 from commonbrain.model.messages import deliveries
 from commonbrain.model.revision import Action
@@ -44,7 +46,7 @@ from commonbrain.security.authority import awaits_person
 from commonbrain.storage.change_log import record_created, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
-from commonbrain.text.time_expressions.mentions import date_marks
+from commonbrain.text.time_expressions.mentions import date_marks, day_marks
 
 _DRAWS = 16
 """Ids to try: two million fit into a millisecond, so the first is nearly always free."""
@@ -53,7 +55,9 @@ _DRAWS = 16
 def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> Memory:
     """Build the row of an accepted draft, without an id."""
     draft, admitted = prepared.draft, prepared.admitted
-    occurred_at = instant(draft.occurred_at) if draft.occurred_at else now
+    given_time = instant(draft.occurred_at) if draft.occurred_at else now
+    occurred_at = effective_time(given_time, now=now)
+    is_future = occurred_at != given_time
     claimed = draft.confidence
     computed = confidence(
         admitted.kind,
@@ -89,7 +93,12 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         topics=(
             *prepared.entities.topics,
             *_marks(prepared),
-            *date_marks(prepared.text, occurred_at),
+            *dict.fromkeys(
+                (
+                    *date_marks(prepared.text, occurred_at),
+                    *day_marks(given_time, now),
+                )
+            ),
         ),
         references=prepared.entities.references,
         source_ref=draft.source_ref,
@@ -99,7 +108,23 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         recorded_at=now,
         occurred_at=occurred_at,
         expires_at=_expiry(draft, admitted.detail, now=now),
-        payload=with_attachment(_payload(prepared), draft.attachment),
+        payload=with_attachment(
+            {**_payload(prepared), **({GIVEN_TIME: given_time.isoformat()} if is_future else {})},
+            draft.attachment,
+        ),
+    )
+
+
+def future_warnings(draft: Draft, now: datetime) -> tuple[str, ...]:
+    """Return the warning for a draft with a time in the future, if it has one."""
+    if draft.occurred_at is None:
+        return ()
+    given_time = instant(draft.occurred_at)
+    if effective_time(given_time, now=now) == given_time:
+        return ()
+    return (
+        f"occurred_at {show_instant(given_time)} is in the future: the memory is found by that day "
+        "and ordered by now. If it is a mistake, supersede it; brain doctor lists such memories.",
     )
 
 

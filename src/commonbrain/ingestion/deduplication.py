@@ -311,7 +311,7 @@ def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
     draft, given_time = prepared.draft, prepared.draft.occurred_at
     is_repeated = memory.kind is Kind.ATOM and draft.source_message_id is not None
     is_dated = KINDS[memory.kind].is_distinct_by_time and not is_repeated
-    return is_dated and given_time is not None and instant(given_time) != memory.occurred_at
+    return is_dated and given_time is not None and instant(given_time) != memory.given_time
 
 
 def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) -> bool:

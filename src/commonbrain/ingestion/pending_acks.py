@@ -6,23 +6,34 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
-from commonbrain.model.errors import RejectedError
+from commonbrain.model.errors import ACTION_ITEMS_PENDING, RejectedError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Memory
-from commonbrain.model.scope import Caller
-from commonbrain.model.tasks import WITHDRAW
+from commonbrain.model.scope import Caller, Role
+from commonbrain.model.tasks import WITHDRAW, must_be_acknowledged
 from commonbrain.model.timestamps import show_day
 from commonbrain.security.guard import note_shown
 
 if TYPE_CHECKING:
     from commonbrain.ingestion.batch import WriteContext
+    from commonbrain.ingestion.preparation import PreparedDraft
+    from commonbrain.services import Services
     from commonbrain.storage.store import Transaction
 
+OPEN_ITEMS_MAX: Final = 10
+"""Action items of one agent that block others in one project; a boot shows as many."""
 _NAMED_MAX: Final = 10
 """Action items that a rejection names; it counts the others."""
 _TEXT_CHARS: Final = 160
 """Characters shown of the text of an item, where it says more than the headline."""
+
+
+def is_owner(services: Services, caller: Caller) -> bool:
+    """Return whether this is the owner of the store; action items never block the owner."""
+    is_local_admin = caller.admission is None and caller.role is Role.ADMIN
+    return is_local_admin and caller.agent == services.owner
 
 
 def pending_items(
@@ -51,6 +62,8 @@ def check_pending_acks(
         RejectedError: `action_items_pending` names them and the next call.
 
     """
+    if is_owner(context.services, context.caller):
+        return
     reach = None if projects is None else _reach(context.caller, projects)
     pending = context.tx.acks.pending(context.caller, projects=reach, now=context.now)
     if pending and not (settles and set(settles) <= set(pending)):
@@ -73,6 +86,29 @@ def check_pending_acks_of(
         check_pending_acks(context, {memory.project for memory in memories}, settles=settles)
 
 
+def check_open_items(
+    context: WriteContext, prepared: PreparedDraft, *, exact: Memory | None
+) -> Rejection | None:
+    """Return why an agent sets no further action item in a project; called in its transaction."""
+    is_new = exact is None and not context.options.revision_number
+    if not (is_new and must_be_acknowledged(prepared.admitted.detail)):
+        return None
+    open_items = context.tx.acks.set_by(
+        context.caller.agent, project=prepared.project, now=context.now
+    )
+    if len(open_items) < OPEN_ITEMS_MAX:
+        return None
+    where = f"project {inert_line(prepared.project)}" if prepared.project else "every project"
+    first = ids.show(ids.MEMORY, open_items[0])
+    return Rejection(
+        code="limit_exceeded",
+        reason=f"{len(open_items)} action items of {inert_line(context.caller.agent)} block the "
+        f"writers of {where} already; {OPEN_ITEMS_MAX} are allowed.",
+        hint=f"Leave must_ack out, or lift one first: revise ack {first}, value {WITHDRAW}; in a "
+        f"shell, brain task ack {first} {WITHDRAW}.",
+    )
+
+
 def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:
     named = (one or caller.project for one in projects)
     return frozenset(one for one in named if one is not None)
@@ -84,14 +120,14 @@ def _refusal(tx: Transaction, pending: list[int]) -> RejectedError:
     what = "1 action item" if len(pending) == 1 else f"{len(pending)} action items"
     note_shown(one.id for one in memories)
     first = memories[0]
-    id_ = ids.show(ids.MEMORY, first.id)
+    listed = ",".join(ids.show(ids.MEMORY, one.id) for one in memories)
     return RejectedError(
         f"{what} must be acknowledged before this is written: "
         f"{'; '.join(map(_described, memories))}{more}.",
-        code="action_items_pending",
-        hint=f"{'' if len(pending) == 1 else 'For each: '}revise ack {id_}, value "
-        "will_execute (or already_done or not_relevant, with a reason; or deferred, with due_at), "
-        f"then repeat this call; in a shell, brain task ack {id_} will_execute. "
+        code=ACTION_ITEMS_PENDING,
+        hint=f"revise ack {listed}, value will_execute (or already_done or not_relevant, with a "
+        "reason; or deferred, with due_at), then repeat this call; in a shell, "
+        f"brain task ack {listed if len(memories) == 1 else 'IDS'} will_execute. "
         f"{inert_line(first.agent)} or an admin can lift it with the value {WITHDRAW}.",
     )
 

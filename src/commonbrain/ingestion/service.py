@@ -18,7 +18,13 @@ from commonbrain.ingestion.batch import (
     save_reply,
 )
 from commonbrain.ingestion.change_detection import DetectedChange, changed_by, detect_changes
-from commonbrain.ingestion.commit import build_memory, check_expiry, commit, count_recurrence
+from commonbrain.ingestion.commit import (
+    build_memory,
+    check_expiry,
+    commit,
+    count_recurrence,
+    future_warnings,
+)
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
     Duplicate,
@@ -33,7 +39,7 @@ from commonbrain.ingestion.deduplication import (
     is_recurrence,
 )
 from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts
-from commonbrain.ingestion.pending_acks import check_pending_acks
+from commonbrain.ingestion.pending_acks import check_open_items, check_pending_acks
 from commonbrain.ingestion.preparation import (
     DraftFields,
     PreparedDraft,
@@ -371,7 +377,9 @@ def store_draft(context: WriteContext, prepared: PreparedDraft) -> ItemResult:
             raise
         return rejected(Rejection.of(error))
     exact = find_exact(context, prepared)
-    refusal = check_skill(context, prepared, exact=exact)
+    refusal = check_skill(context, prepared, exact=exact) or check_open_items(
+        context, prepared, exact=exact
+    )
     if refusal is not None:
         return rejected(refusal)
     outcome = _store_new(context, prepared, exact=exact)
@@ -409,7 +417,11 @@ def _store_new(
     if exact is not None and exact.id not in options.exclude_ids:
         return _confirm_stored(context, exact, prepared=prepared)
     neighbours, duplicate_check = _compare(context, prepared)
-    warnings = (*prepared.warnings, *duplicate_check.warnings)
+    warnings = (
+        *prepared.warnings,
+        *duplicate_check.warnings,
+        *future_warnings(prepared.draft, context.now),
+    )
     near: tuple[CandidateMemory, ...]
     match duplicate_check.decision:
         case Unique(similar=near):

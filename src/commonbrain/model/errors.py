@@ -14,7 +14,7 @@ Each is a `CommonbrainError`:
 import re
 from collections.abc import Collection
 from enum import StrEnum
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 
 class CommonbrainError(Exception):
@@ -89,6 +89,10 @@ class BusyError(UnavailableError):
         super().__init__(message, code=code, hint=hint)
         self.retry_after_s = retry_after_s
         """Whole seconds after which a retry may succeed."""
+
+
+ACTION_ITEMS_PENDING: Final = "action_items_pending"
+"""The code of a write that waits until action items are acknowledged."""
 
 
 class DeadlineError(UnavailableError):

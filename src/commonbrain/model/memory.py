@@ -26,6 +26,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Authority, Scope, Trust
+from commonbrain.model.timestamps import instant
 from commonbrain.model.values import dataclass, field, fields, replace
 
 
@@ -246,6 +247,12 @@ class Memory:
         return cast("str | None", self.payload.get(SECTION))
 
     @property
+    def given_time(self) -> datetime:
+        """When it occurs as its author said, which may be later than `occurred_at`."""
+        given = self.payload.get(GIVEN_TIME)
+        return self.occurred_at if given is None else instant(cast("str", given))
+
+    @property
     def text(self) -> str:
         """The full text: the body, preceded by the headline unless the body contains it."""
         return full_text(self.headline, self.body)
@@ -286,6 +293,20 @@ SECTION: Final = "section"
 """Payload key of the titles above a passage."""
 AUDIENCE: Final = "audience"
 """Payload key of the readers of a private memory that is not a message."""
+GIVEN_TIME: Final = "given_time"
+"""Payload key of the time that the author gave, if it was in the future."""
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+"""How far the clocks of machines that share a store may differ."""
+
+
+def effective_time(given: datetime, *, now: datetime) -> datetime:
+    """Return when a memory counts as having occurred: a future one, when it is recorded.
+
+    Otherwise no later correction would ever count as newer.
+    """
+    return now if given > now + CLOCK_TOLERANCE else given
+
+
 ERASED: Final = "(erased)"
 """Replaces the headline of an erased memory."""
 

@@ -189,6 +189,7 @@ def build_services(
         blobs=blobs,
         uploads=UploadStore(blobs),
         import_limits=_import_limits(settings),
+        owner=login_name(),
         early=early(settings, clock),
         hook_runs=HookRuns(settings.state.expanduser() / HOOKS_FOLDER),
         probe=HealthProbes(dependency_locations(settings, location), clock),

@@ -13,7 +13,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, bindparam, func, select, text
+from sqlalchemy import Connection, bindparam, func, select
 
 from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
 from commonbrain.model import ids
@@ -47,6 +47,7 @@ from commonbrain.storage.sql.context import (
     shared,
     shared_read,
 )
+from commonbrain.storage.sql.schema_version import VERSIONS, only_version
 
 if TYPE_CHECKING:
     from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
 
 _REPOSITORIES: Final = "commonbrain.storage.repositories"
 _Result = TypeVar("_Result")
-_VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
 _FINDABLE = (
     select(func.count())
@@ -224,7 +224,7 @@ class Schema:
         mark = dialect.schema_mark(connection)
         if mark == self.mark:
             return
-        version = connection.execute(_VERSION).scalar_one()
+        version = only_version(connection.execute(VERSIONS).scalars().all())
         if not self.accepts(version, connection):
             raise StoreCorruptError(
                 f"{dialect.location} was upgraded to schema version {version} while it was open "

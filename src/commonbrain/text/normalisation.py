@@ -26,8 +26,6 @@ _JSON: Final = lazy_pattern(
 _MARK: Final = "commonbrain-memory"
 _OPENS: Final = f"<{_MARK}>"
 _CLOSES: Final = f"</{_MARK}>"
-_SPOOFED: Final = lazy_pattern(rf"<(?=\s{{0,9}}/?\s{{0,9}}{_MARK})", re.IGNORECASE)
-"""A stored text that imitates the marks, to pass for our context or to end it."""
 _BLOCK: Final = lazy_pattern(
     rf"^[ \t>]*{_OPENS}[ \t]*$.*?(?:^[ \t>]*{_CLOSES}[ \t]*(?:\n|\Z)|\Z)",
     re.MULTILINE | re.DOTALL,
@@ -36,8 +34,8 @@ _BLOCK: Final = lazy_pattern(
 
 
 def injected_block(text: str) -> str:
-    """Wrap a text in our marks."""
-    return f"{_OPENS}\n{_SPOOFED.sub('(', inert(text)).strip()}\n{_CLOSES}"
+    """Wrap a text in our marks, which `inert` lets no text imitate."""
+    return f"{_OPENS}\n{inert(text).strip()}\n{_CLOSES}"
 
 
 def without_injected_context(text: str) -> str:

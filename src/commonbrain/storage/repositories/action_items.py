@@ -273,6 +273,25 @@ _OPEN_AMONG: Final = _to_acknowledge(
     _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
     _TASK_DETAILS.c.memory_id.in_(LISTED),
 )
+_UNANSWERED: Final = union_all(
+    _to_acknowledge(
+        _TASK_DETAILS,
+        _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
+        ~_acknowledged(_TASK_DETAILS),
+    ),
+    _to_acknowledge(_RULE_DETAILS),
+)
+_SET_BY: Final = (
+    select(memories.c.id)
+    .where(
+        in_ids(memories.c.id),
+        memories.c.state == State.ACTIVE,
+        memories.c.agent == bindparam("agent"),
+        func.coalesce(memories.c.project, "") == bindparam("project"),
+        or_(memories.c.expires_at.is_(None), memories.c.expires_at > _NOW),
+    )
+    .order_by(memories.c.id)
+)
 _OF: Final = (
     select(*(acks.c[field.name] for field in fields(TaskDecision)))
     .where(in_ids(acks.c.memory_id))
@@ -308,6 +327,17 @@ class AckRepository:
         if projects is not None:
             statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}
         return self.work.scalars(statement, given | {"ids": wanting}) if wanting else []
+
+    def set_by(self, agent: str, *, project: str | None, now: datetime) -> list[int]:
+        """List the action items that an agent set in a project and that may block others.
+
+        They are its rules, and its open tasks without an acknowledgement; oldest first.
+        """
+        unanswered = [
+            id_ for (id_,) in self.work.rows(_UNANSWERED, {"tenant": self.work.tenant, "now": now})
+        ]
+        given = {"ids": sorted(unanswered), "agent": agent, "project": project or "", "now": now}
+        return self.work.scalars(_SET_BY, given) if unanswered else []
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Select the ids of tasks that must be acknowledged and are not done."""

@@ -29,10 +29,18 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
-from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text, is_erased
+from commonbrain.model.memory import (
+    CURRENT_STATES,
+    GIVEN_TIME,
+    Memory,
+    State,
+    full_text,
+    is_erased,
+)
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
+from commonbrain.model.timestamps import instant
 from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.repositories.memory_rows import (
@@ -380,6 +388,22 @@ class MemoryRepository:
         """List ids of rows without a body, above one id, ascending; normally none."""
         statement = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
         return list(self.work.connection.execute(statement).scalars())
+
+    def from_future(self, limit: datetime) -> list[tuple[int, datetime]]:
+        """List current memories that occur or were recorded after a time, with that time."""
+        row = memories.c
+        is_after = or_(row.occurred_at > limit, row.recorded_at > limit)
+        is_planned = cast(row.payload, String).like(f"%{GIVEN_TIME}%")
+        statement = select(row.id, row.recorded_at, row.occurred_at, row.payload).where(
+            row.tenant_id == self.work.tenant, row.state.in_(CURRENT_STATES), is_after | is_planned
+        )
+        late: list[tuple[int, datetime]] = []
+        for id_, *times, payload in self.work.connection.execute(statement.order_by(row.id)):
+            given = payload.get(GIVEN_TIME)
+            latest = max(*times, *([instant(given)] if given else []))
+            if latest > limit:
+                late.append((id_, latest))
+        return late
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""

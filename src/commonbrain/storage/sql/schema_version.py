@@ -9,9 +9,11 @@ from sqlalchemy import Connection, inspect, text
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.values import dataclass
 from commonbrain.storage.schema.memories import OURS
+from commonbrain.storage.schema.types import UnreadableValueError
 
 SCHEMA_VERSION: Final = "0024"
 """The newest migration; a test holds it to Alembic's head."""
+VERSIONS: Final = text("SELECT version_num FROM alembic_version")
 READABLE_FROM: Final = "0023"
 """The oldest version whose programs may use this schema on a server, while they are replaced."""
 
@@ -31,6 +33,7 @@ def version_of(connection: Connection, location: str) -> str | None:
 
     Raises:
         StoreCorruptError: it belongs to another program.
+        UnreadableValueError: it names no version, or several.
 
     """
     names = set(inspect(connection).get_table_names())
@@ -43,7 +46,19 @@ def version_of(connection: Connection, location: str) -> str | None:
             code="store_foreign",
             hint="Choose another file with --store or COMMONBRAIN_STORE.",
         )
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    return only_version(connection.execute(VERSIONS).scalars().all())
+
+
+def only_version(versions: Sequence[str]) -> str:
+    """Return the version of a store from its rows, of which there is one.
+
+    Raises:
+        UnreadableValueError: there is none, or several, after an interrupted change by hand.
+
+    """
+    if len(versions) != 1:
+        raise UnreadableValueError(f"it names {len(versions)} schema versions instead of one")
+    return versions[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ from commonbrain.storage.interface import (
 from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.schema.types import UnreadableValueError, reading
 from commonbrain.storage.sql.context import damage_in, map_driver_errors
-from commonbrain.storage.sql.schema_version import MIGRATIONS
+from commonbrain.storage.sql.schema_version import MIGRATIONS, only_version
 from commonbrain.storage.sqlite.checks import REPAIR, is_derived
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import (
@@ -110,8 +110,8 @@ def schema_of(connection: sqlite3.Connection) -> str | None:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     if not {name for (name,) in rows}.issuperset(OURS):
         return None
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return row[0] if row else None
+    versions = connection.execute("SELECT version_num FROM alembic_version")
+    return only_version([version for (version,) in versions])
 
 
 def contents(connection: sqlite3.Connection) -> Contents:

@@ -274,6 +274,13 @@ def date_marks(text: str, now: datetime) -> Sequence[str]:
     return [*sorted(days), *(one for one in notes if len(one) <= NAME_CHARS_MAX)]
 
 
+def day_marks(at: datetime, now: datetime) -> Sequence[str]:
+    """Return topics: the later day by which a planned event is found, and a note of it."""
+    if at.date() <= now.date():
+        return []
+    return [f"{_SIGN}{at:%Y-%m-%d}", f"{_NOTE}planned for {at:%Y-%m-%d}"]
+
+
 def notes_in(topics: Iterable[str]) -> Sequence[str]:
     """Return the notes among the topics of a memory."""
     return [one.removeprefix(_NOTE) for one in topics if one.startswith(_NOTE)]
