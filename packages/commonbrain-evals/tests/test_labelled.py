@@ -170,8 +170,15 @@ def test_instructions_and_preferences_are_distinguished_from_other_text() -> Non
         assert half.checked.agreement.recall >= 0.8
 
 
+def test_turns_are_captured_without_their_quotations() -> None:
+    report = TEXT_RULES["captures"].evaluate()
+    for half in report.halves:
+        assert half.checked.agreement.precision >= 0.85
+        assert half.checked.agreement.recall >= 0.6
+
+
 def test_json_output_contains_figures_and_failures(subtests: pytest.Subtests) -> None:
-    for name in ["atomizer", "conflicts", "preferences", "times"]:
+    for name in ["atomizer", "captures", "conflicts", "preferences", "times"]:
         with subtests.test(name=name):
             ran = CliRunner().invoke(app, ["eval", name, "--json"])
             assert ran.exit_code == 0, ran.output

@@ -137,6 +137,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval month": "brain eval month",
     "eval duplicates": "brain eval duplicates",
     "eval atomizer": "brain eval atomizer",
+    "eval captures": "brain eval captures",
     "eval cascade": "brain eval cascade",
     "eval conflicts": "brain eval conflicts",
     "eval headlines": "brain eval headlines",

@@ -51,6 +51,8 @@ class Handoff:
     next_steps: Sequence[str] = ()
     blockers: Sequence[str] = ()
     context: str = ""
+    own_lines: frozenset[str] | None = None
+    """The lines that are not quoted in the text of which it is a part."""
     is_automatic: bool = False
     """Whether it was captured automatically; one written by the agent replaces it."""
 
@@ -162,6 +164,7 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
         project=caller.project or session.project,
         source_ref=f"session:{session.key}",
         auto_captured=handoff.is_automatic,
+        own_lines=handoff.own_lines,
         detail=EpisodeDetail(started_at=began, ended_at=unit.now),
     )
     prepared = prepare_drafts(

@@ -64,6 +64,7 @@ from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
+from commonbrain.text.classification import own_lines
 from commonbrain.text.normalisation import normalise_line
 
 COOLDOWN: Final = timedelta(minutes=5)
@@ -476,15 +477,21 @@ class Sessions:
             Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         )
 
-    def sum_up(self, summary: str) -> SessionResponse:
-        """Store an automatic handoff, unless the agent wrote one itself.
+    def sum_up(self, text: str) -> SessionResponse:
+        """Store both ends of a text as automatic handoff, unless the agent wrote one itself.
 
         Raises:
             InvalidInputError: the summary is missing, or the caller has no session.
             RejectedError: as for `handoff`.
 
         """
-        return self._store_handoff(Handoff(summary=summary, is_automatic=True))
+        # Only hooks that end a session need it.
+        from commonbrain.text.capture import both_ends  # noqa: PLC0415
+
+        # What the whole text quotes is quoted in its ends.
+        return self._store_handoff(
+            Handoff(summary=both_ends(text), own_lines=own_lines(text), is_automatic=True)
+        )
 
     def _store_handoff(self, handoff: Handoff) -> SessionResponse:
         self._check_has_session("handoff")

@@ -377,20 +377,18 @@ def _summarise(brain: Brain, request: HookRequest) -> None:
     from commonbrain.text.capture import both_ends  # noqa: PLC0415 see `_edit`
 
     _forget_shown(brain, request)
-    summary = both_ends(request.event.summary)
-    if summary and request.event.session:
-        brain.session.sum_up(summary)
+    if both_ends(request.event.summary) and request.event.session:
+        brain.session.sum_up(request.event.summary)
 
 
 def _end(brain: Brain, request: HookRequest) -> None:
     """End the session; if its agent left no handoff, its last event becomes the summary."""
     from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_edit`
-    from commonbrain.text.capture import both_ends  # noqa: PLC0415
 
     captures = capture_mode(request.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
-            brain.session.sum_up(both_ends(last))
+            brain.session.sum_up(last)
     brain.session.end()
     if request.has_worker:
         return

@@ -79,11 +79,12 @@ from commonbrain.text.classification import (
     kind_with,
     label_in,
     of_atom,
+    own_lines,
+    own_text,
     severity_of,
     sole_tag,
     tagged_texts,
     untagged,
-    without_quotations,
     without_tags,
 )
 from commonbrain.text.entities import Entities, extract_entities
@@ -206,6 +207,7 @@ def parse_drafts(
             code="limit_exceeded",
             hint="Import it, or send it in parts.",
         )
+    whole = replace(whole, own_lines=own_lines(text))
     return [replace(whole, body=one.text, section=one.section or None) for one in chunks]
 
 
@@ -264,7 +266,7 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 # Readers are set by messages alone, chunks by importers, and proposals by reflection.
 _INTERNAL_FIELDS: Final = {
-    *("body", "audience", "part", "is_candidate", "sharing"),
+    *("body", "audience", "part", "own_lines", "is_candidate", "sharing"),
     *("author", "imported_from", "pinned", "rating", "section"),
 }
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
@@ -336,7 +338,7 @@ def prepare_drafts(
         return prepared
     parts = [
         _prepare(part, caller, scanner=scanner, parameters=parameters, timer=timer)
-        for part in _derived_drafts(prepared)
+        for part in _derived_drafts(prepared, given=draft)
     ]
     # An author who names the dependencies has stated the reasons.
     is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
@@ -442,7 +444,8 @@ def _only_own_evidence() -> Rejection:
 def _expand_sole_tag(draft: Draft) -> Draft:
     """Replace a text that is a single inline tag by its content."""
     if draft.kind is None:
-        sole = sole_tag(draft.body)
+        is_own = draft.own_lines is None or draft.body in draft.own_lines
+        sole = sole_tag(draft.body) if is_own else None
     else:
         # The fields of an atom are read from its text, unless they were given.
         named = kind_and_label(draft.kind)
@@ -482,32 +485,29 @@ def _merge_entities(entities: Entities, draft: Draft) -> Entities:
     )
 
 
-def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
-    """Return drafts for the tagged parts: no more trusted, never a BLOCKER.
+def _derived_drafts(source: PreparedDraft, *, given: Draft) -> Iterator[Draft]:
+    """Return drafts for what its author tagged: no more trusted, never a BLOCKER.
 
     They are no wider than their text, except for what the sender of a direct message marks as a
     decision or convention: the mark is the sender's word that the team may know it.
     """
-    draft, body = source.draft, source.admitted.body
-    whole = [*_whole(source)]
-    tagged = [*whole, *tagged_texts(body)]
-    # Whoever quotes another's mark does not give the other's word.
-    own = [*whole, *tagged_texts(without_quotations(body))]
-    if draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks:
-        tagged += extract_tasks(body)
+    draft = source.draft
+    has_tasks = draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks
     extract_atoms = _load_patterns() if _extracts_causes(source) else None
+    is_read = has_tasks or extract_atoms is not None or "@" in source.admitted.body
+    own = own_text(source.admitted.body, of=given) if is_read else ""
+    tagged = [*_whole(source), *tagged_texts(own), *(extract_tasks(own) if has_tasks else ())]
     if extract_atoms is not None:
         tagged += [
             of_atom(
                 atom, confidence=confidence_of(atom, of=source.admitted.kind, trust=source.trust)
             )
-            for atom in extract_atoms(untagged(body))
+            for atom in extract_atoms(untagged(own))
         ]
     detail = source.admitted.detail
     recipients = detail.recipients if isinstance(detail, MessageDetail) else ()
     for part in tagged:
-        is_marked = part.label in _SHARED_LABELS and part in own
-        is_shared = is_marked and draft.sharing is not Sharing.NONE
+        is_shared = part.label in _SHARED_LABELS and draft.sharing is not Sharing.NONE
         is_rule = part.kind is None and classify(part.text) is Kind.RULE
         yield Draft(
             body=part.text,

@@ -140,6 +140,8 @@ class Draft:
     """Whether stated causes become atoms; None: only for messages."""
     part: int | None = None
     """The number, from 1, of a part of a text too long for one memory; None for a whole text."""
+    own_lines: frozenset[str] | None = None
+    """Of a part of a longer text, the lines that are not quoted there; others have no tags."""
     is_candidate: bool = False
     """Whether it is only proposed and becomes active on approval."""
     author: str | None = None

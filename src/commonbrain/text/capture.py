@@ -7,10 +7,11 @@ content (a decision, a cause, a fix, a lesson) and whatever the author tagged.
 from typing import Final
 
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
-from commonbrain.text.classification import tagged_texts, without_quotations
+from commonbrain.text.classification import own_lines, tagged_texts
 from commonbrain.text.clauses import is_factual, is_question
 from commonbrain.text.frames import stems_of
 from commonbrain.text.normalisation import normalise, without_injected_context
+from commonbrain.text.quotations import first_indent, without_quotations, without_quoted_words
 from commonbrain.text.reports import (
     ClauseType,
     clauses_of,
@@ -51,7 +52,9 @@ def informative_passages(text: str) -> str:
     budget = CAPTURED_CHARS_MAX
     for passage in _passages(text):
         is_whole = count_words(passage) >= CHUNK_WORDS_MIN
-        is_worth = tagged_texts(passage) or (is_whole and is_informative(passage))
+        is_worth = tagged_texts(passage) or (
+            is_whole and is_informative(without_quoted_words(passage))
+        )
         if len(passage) < budget and is_worth:
             chosen.append(passage)
             budget -= len(passage) + 2
@@ -71,13 +74,16 @@ def is_informative(text: str) -> bool:
 
 def marked_lines(text: str) -> list[str]:
     """Return the lines that their author tagged."""
-    prose = "\n".join(_passages(text))
-    return [line.strip() for line in prose.split("\n") if tagged_texts(line)]
+    prose = "\n\n".join(_passages(text))
+    own = own_lines(prose)
+    lines = (line.strip() for line in prose.split("\n"))
+    return [line for line in lines if line in own and tagged_texts(line)]
 
 
 def _passages(text: str) -> list[str]:
-    """Split a message into passages of prose, without code and injected context."""
-    return passages(without_quotations(without_injected_context(normalise(text))))
+    """Split a message into passages of its author, without quotations and injected context."""
+    own = without_injected_context(first_indent(text) + normalise(text), gap=f"{GAP}\n")
+    return passages(without_quotations(own))
 
 
 def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:

@@ -11,11 +11,12 @@ calibrate of `kinds.jsonl` in `commonbrain-evals`, texts of many trades and styl
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from math import sqrt
 from struct import Struct
 from typing import Final
@@ -23,6 +24,7 @@ from zlib import crc32
 
 from commonbrain.model.atoms import Atom
 from commonbrain.model.kinds import KINDS, Kind, Severity, kind_and_label
+from commonbrain.model.memory import Draft
 from commonbrain.text.entities import listed_names
 from commonbrain.text.frames import (
     DATES,
@@ -31,7 +33,15 @@ from commonbrain.text.frames import (
     sentences_of,
     split_clauses,
 )
+from commonbrain.text.normalisation import normalise
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.quotations import (
+    first_indent,
+    is_quoted,
+    quoted_spans,
+    without_quotations,
+    without_quoted_words,
+)
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import GROUP_OF, Sort, Word, is_past, read_words
 
@@ -129,23 +139,42 @@ class TaggedText:
     """Upper limit of its confidence, if known."""
 
 
-_QUOTATION: Final = lazy_pattern(
-    r"^[ \t]*(?:[-*+][ \t]+)?>.*$|^[ \t]*```.*$(?:\n(?![ \t]*```).*$)*(?:\n[ \t]*```)?",
-    re.MULTILINE,
-)
-"""A quoted line, or a fenced block up to its end."""
-
-
 def tagged_texts(text: str) -> list[TaggedText]:
-    """Return the tagged parts in order; an address such as `a@decision.org` has no tag."""
-    if "@" not in text:
-        return []
-    return [_marked(match) for match in _MARK.finditer(text)][:MARKED_MAX]
+    """Return the parts that the author tagged, in order; what the text quotes has no tags.
+
+    Nor has an address such as `a@decision.org`.
+    """
+    own = (match for match, is_own in _marks(text) if is_own)
+    return [_marked(match) for match in islice(own, MARKED_MAX)]
 
 
-def without_quotations(text: str) -> str:
-    """Remove quoted lines and fenced blocks, which are not the author's own words."""
-    return _QUOTATION.sub("", text)
+def own_lines(text: str) -> frozenset[str]:
+    """Return the lines of a text, without outer blanks, that neither are quoted nor quote a tag."""
+    own = without_quotations(first_indent(text) + normalise(text))
+    lines = own.split("\n")
+    starts = [*accumulate((len(line) + 1 for line in lines), initial=0)]
+    tagged: dict[bool, set[int]] = {True: set(), False: set()}
+    for match, is_own in _marks(own):
+        tagged[is_own].add(bisect_right(starts, match.start()) - 1)
+    quoting = tagged[False] - tagged[True]
+    return frozenset(line.strip() for at, line in enumerate(lines) if at not in quoting)
+
+
+def own_text(text: str, *, of: Draft) -> str:
+    """Return what the author says in the normalised text of a draft, without what it quotes."""
+    if of.own_lines is None:
+        return without_quotations(first_indent(of.body) + text)
+    return "\n".join(line for line in text.split("\n") if line.strip() in of.own_lines)
+
+
+def _marks(text: str) -> Iterator[tuple[re.Match[str], bool]]:
+    """Yield each tag with its line, and whether it is the author's own."""
+    spans = quoted_spans(text) if "@" in text else ()
+    at = 0
+    while match := _MARK.search(text, at):
+        is_own = not is_quoted(text, match.start(), spans=spans)
+        yield match, is_own
+        at = match.end() if is_own else match.start() + 1
 
 
 def sole_tag(text: str) -> TaggedText | None:
@@ -178,7 +207,7 @@ def atom_of(text: str) -> TaggedText | None:
 def extract_tasks(text: str) -> list[TaggedText]:
     """Return the sentences that state a task."""
     sentences = (_BULLET.sub("", one).strip() for one in split_sentences(untagged(text)))
-    tasks = (one for one in sentences if one and _TASK_WORDS.search(one))
+    tasks = (one for one in sentences if one and _TASK_WORDS.search(without_quoted_words(one)))
     return [TaggedText(text=one, kind=Kind.TASK) for one in tasks][:MARKED_MAX]
 
 

@@ -38,21 +38,29 @@ def injected_block(text: str) -> str:
     return f"{_OPENS}\n{inert(text).strip()}\n{_CLOSES}"
 
 
-def without_injected_context(text: str) -> str:
-    """Remove marked blocks and recall results, as text or JSON; keep the rest."""
+def without_injected_context(text: str, *, gap: str = "") -> str:
+    """Remove marked blocks and recall results, as text or JSON; keep the rest.
+
+    Args:
+        text: the text.
+        gap: what is left in place of a block, or of the lines of a result.
+
+    """
     if _OPENS in text:
-        text = _BLOCK.sub("", text)
+        text = _BLOCK.sub(gap, text)
     if f"{ids.MEMORY}_" not in text:
         return text
-    return "\n".join(_outside(_without_json(text)))
+    return "\n".join(_outside(_without_json(text), gap=gap))
 
 
-def _outside(text: str) -> Iterator[str]:
+def _outside(text: str, *, gap: str) -> Iterator[str]:
     """Return the lines outside results: not a heading, item, quoted line or count."""
     is_inside = False
     for line in text.split("\n"):
         opens = HEADING in line or _ITEM.match(line) is not None
         is_quoted = is_inside and line.lstrip().startswith(">")
+        if opens and not is_inside and gap:
+            yield gap
         is_inside = opens or is_quoted
         if not is_inside and not _OMISSION.fullmatch(line):
             yield line

@@ -15,6 +15,7 @@ from commonbrain.text.classification import without_tags
 from commonbrain.text.clauses import is_question
 from commonbrain.text.frames import place_of_verb
 from commonbrain.text.headlines import shorten_to_headline
+from commonbrain.text.quotations import without_quotations
 from commonbrain.text.reports import (
     ClauseType,
     Content,
@@ -257,7 +258,7 @@ def _clauses(sources: Sequence[SourceText]) -> list[_Clause]:
 
 def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Clause]:
     speaker = source.who if names_author else source.speaker
-    for clause in clauses_of(without_tags(source.text)):
+    for clause in clauses_of(without_tags(without_quotations(source.text))):
         role, content = role_of(clause), read_content(clause)
         if role is not None and len(content.all) >= _WORDS_MIN:
             yield _Clause(
@@ -388,7 +389,7 @@ def _claims(sources: Sequence[SourceText]) -> Iterator[Point]:
     lasting = [
         (_WORTH[role_of(sentence) or ClauseType.NOTED] * (0.5 + source.weight), sentence, of)
         for of, source in enumerate(sources)
-        for one in split_sentences(without_tags(source.text))
+        for one in split_sentences(without_tags(without_quotations(source.text)))
         # All of it, without its label, or one of its clauses.
         for sentence in islice(filter(is_durable, (one, without_label(one), *clauses_of(one))), 1)
     ]

@@ -28,6 +28,7 @@ from commonbrain.security.guard import note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
+from commonbrain.text.quotations import without_quotations
 
 if TYPE_CHECKING:
     from commonbrain.client import Brain
@@ -191,7 +192,8 @@ class Atomize:
             return
         try:
             # A language model may take long, so no transaction is open meanwhile.
-            drafts = [self._draft(atom, source) for atom in done.extractor.atoms(source.body)]
+            own = without_quotations(source.body)
+            drafts = [self._draft(atom, source) for atom in done.extractor.atoms(own)]
             done.items += self._write(drafts)
             # An atom says what its source says.
             note_shown([source.id] if drafts else ())

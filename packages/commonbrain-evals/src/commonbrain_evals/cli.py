@@ -20,6 +20,7 @@ from commonbrain_evals.retrieval.corpora import Form
 
 PLAIN: Final = {
     "atomizer": "Measure whether causes are extracted.",
+    "captures": "Measure what of a turn is captured, and whether quotations are.",
     "cascade": "Measure whether a change marks what depends on it.",
     "conflicts": "Measure whether contradictions are recognised.",
     "headlines": "Measure whether the headline of a text says its point.",

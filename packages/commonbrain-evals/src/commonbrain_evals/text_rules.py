@@ -14,6 +14,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.security.secret_values import redacted
 from commonbrain.security.secrets import SecretScanner
+from commonbrain.text.capture import select_captured
 from commonbrain.text.changes import find_change
 from commonbrain.text.preferences import Guidance, guidance_in
 from commonbrain.text.time_expressions.calendar import DAY, EARLIEST
@@ -190,6 +191,44 @@ def _predict_guidance(sentence: GuidanceSentence) -> Iterator[Prediction]:
     )
 
 
+CAPTURES_FILE: Final = "captures.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedTurn:
+    """A reply of an agent or a prompt, and what of it outlives its turn and what must not."""
+
+    source: str
+    text: str
+    store: tuple[str, ...]
+    """Statements of its author that are worth storing."""
+    never: tuple[str, ...]
+    """What it quotes, reports, asks or only considers."""
+    why: str
+
+
+def read_captured_turns() -> list[CapturedTurn]:
+    """Read the turns that ship with the package, in the order of the file."""
+    return read_rows(CapturedTurn, CAPTURES_FILE)
+
+
+def _predict_capture(turn: CapturedTurn) -> Iterator[Prediction]:
+    captured = _on_one_line("\n".join(select_captured(turn.text, "turns")))
+    for part in (*turn.store, *turn.never):
+        yield Prediction(
+            sort=f"{turn.source}, {'own' if part in turn.store else 'not own'}",
+            half=split_of(turn.text),
+            text=part,
+            predicted=_on_one_line(part) in captured,
+            expected=part in turn.store,
+            result=turn.why,
+        )
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
 SECRETS_FILE: Final = "secrets.jsonl"
 _FILES_WITHOUT_SECRETS: Final = (
     *("holding.jsonl", "truth.jsonl", "headlines.jsonl", "prompts.jsonl", "timeline_notes.jsonl"),
@@ -334,6 +373,23 @@ TEXT_RULES: Final[Mapping[str, TextRule]] = {
         read=read_cause_sentences,
         predict=_predict_causes,
         count=lambda rows: {"rows": len(rows), "negatives": sum(row.cause is None for row in rows)},
+    ),
+    "captures": TextRule(
+        title="Captures",
+        data=(
+            "captures.jsonl: {rows} replies of agents and prompts, with {store} statements that"
+            " outlive their turn and {never} that do not: quoted, reported, asked or only weighed."
+            " Said is what the capture mode turns stores, in the words of the turn. All were"
+            " written and labelled by one hand without sight of the rules; what is quoted was tuned"
+            " on kinds of quotation, not on single turns."
+        ),
+        read=read_captured_turns,
+        predict=_predict_capture,
+        count=lambda rows: {
+            "rows": len(rows),
+            "store": sum(len(row.store) for row in rows),
+            "never": sum(len(row.never) for row in rows),
+        },
     ),
     "conflicts": TextRule(
         title="Conflicts",

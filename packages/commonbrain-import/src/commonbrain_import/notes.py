@@ -23,6 +23,7 @@ from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify
+from commonbrain.text.quotations import block_tokens
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
@@ -45,7 +46,6 @@ from commonbrain.transfer.importers.markdown import (
 )
 from commonbrain.transfer.importers.sections import (
     Section,
-    block_tokens,
     front_matter_lines,
     sections,
 )

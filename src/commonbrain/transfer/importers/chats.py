@@ -16,6 +16,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
+from commonbrain.text.classification import own_lines
 from commonbrain.transfer.importer import (
     ImportItem,
     OmittedContent,
@@ -91,8 +92,9 @@ def split_to_fit(draft: Draft) -> Iterator[Draft]:
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield draft
         return
+    own = own_lines(draft.body)
     for number, part in enumerate(split_text(draft.body), 1):
-        yield replace(draft, body=part, part=number)
+        yield replace(draft, body=part, part=number, own_lines=own)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,13 +4,13 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from itertools import count
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.text.normalisation import without_private
+from commonbrain.text.quotations import block_tokens
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -86,12 +86,6 @@ def front_matter_lines(lines: Sequence[str]) -> int:
         if not _YAML_LINE.match(line):
             return 0
     return 0
-
-
-def block_tokens(lines: Sequence[str]) -> "Sequence[Token]":
-    """Parse lines; the parser is imported here, as most commands start without it."""
-    parser: Any = import_module("markdown_it").MarkdownIt("commonmark")
-    return parser.enable("table").parse("\n".join(lines))
 
 
 def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]]:
