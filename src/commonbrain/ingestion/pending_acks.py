@@ -11,7 +11,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, RejectedError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Memory
-from commonbrain.model.scope import Caller, Role
+from commonbrain.model.scope import Authority, Caller, Role
 from commonbrain.model.tasks import WITHDRAW, must_be_acknowledged
 from commonbrain.model.timestamps import show_day
 from commonbrain.security.guard import note_shown
@@ -32,8 +32,8 @@ _TEXT_CHARS: Final = 160
 
 def is_owner(services: Services, caller: Caller) -> bool:
     """Return whether this is the owner of the store; action items never block the owner."""
-    is_local_admin = caller.admission is None and caller.role is Role.ADMIN
-    return is_local_admin and caller.agent == services.owner
+    is_local = caller.admission is None and caller.agent == services.owner
+    return is_local and caller.role is Role.ADMIN and caller.authority is Authority.PERSON
 
 
 def pending_items(
