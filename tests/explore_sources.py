@@ -52,7 +52,7 @@ def explore_kind(kind: str, count: int, *, until: float, start: int = 0) -> Mapp
 
     An outcome that is a fault names the first number that has it.
     """
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     first: dict[str, int] = {}
     number, end = start, start + count
     while number < end and time.time() < until:
@@ -61,17 +61,17 @@ def explore_kind(kind: str, count: int, *, until: float, start: int = 0) -> Mapp
             with run_in_child("tests.explore_sources:outcomes", arguments, limits=_LIMITS) as lines:
                 for line in lines:
                     first.setdefault(line.decode(), number)
-                    found[line.decode()] += 1
+                    counted[line.decode()] += 1
                     number += 1
                     if time.time() > until:
                         break
         except ChildFailedError as error:
             first.setdefault(str(error), number)
-            found[str(error)] += 1
+            counted[str(error)] += 1
             number += 1
     return {
         one if one in {"read", "refused"} else f"{one} (from {first[one]})": times
-        for one, times in found.most_common()
+        for one, times in counted.most_common()
     }
 
 
@@ -86,9 +86,9 @@ def explore_sources(seconds: float, count: int) -> int:
             for kind in SOURCES
         }
         for kind, job in jobs.items():
-            found = job.result()
-            is_clean = is_clean and set(found) <= {"read", "refused"}
-            sys.stdout.write(f"explore: {sum(found.values()):,} sources of {kind}\n")
-            sys.stdout.writelines(f"  {times:,} {one}\n" for one, times in found.items())
+            counted = job.result()
+            is_clean = is_clean and set(counted) <= {"read", "refused"}
+            sys.stdout.write(f"explore: {sum(counted.values()):,} sources of {kind}\n")
+            sys.stdout.writelines(f"  {times:,} {one}\n" for one, times in counted.items())
             sys.stdout.flush()
     return 0 if is_clean else 1

@@ -62,14 +62,14 @@ def mutate_bytes(random: Random, data: bytes) -> bytes:
 
 def _places(value: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401 a value of JSON
     """Return every container with each of its keys or places."""
-    found: list[tuple[Any, Any]] = []
+    places: list[tuple[Any, Any]] = []
     rest = [value]
     while rest:
         here = rest.pop()
         keys: list[Any] = list(here if isinstance(here, dict) else range(len(here)))  # pyright: ignore[reportUnknownArgumentType]
-        found += [(here, key) for key in keys]
+        places += [(here, key) for key in keys]
         rest += [here[key] for key in keys if isinstance(here[key], dict | list)]
-    return found
+    return places
 
 
 def _change_place(random: Random, root: Any) -> None:  # noqa: ANN401 a value of JSON

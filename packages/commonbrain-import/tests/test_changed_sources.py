@@ -21,8 +21,8 @@ from tests.processes import TIMEOUT_S
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_changed_sources_are_read_or_refused(kind: str) -> None:
-    found = explore_kind(kind, 12, until=time.time() + TIMEOUT_S)
-    assert set(found) <= {"read", "refused"}
+    counted = explore_kind(kind, 12, until=time.time() + TIMEOUT_S)
+    assert set(counted) <= {"read", "refused"}
 
 
 def test_zip_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
