@@ -48,9 +48,9 @@ test-evals *arguments: (test "evals" arguments)
 # Run the tests of replicas and of stores on several servers.
 test-distributed *arguments: (test "distributed" arguments)
 
-# Search new counterexamples to the laws for SECONDS, by the thousand and with a fresh seed.
-explore seconds:
-    python -m tests.explore {{ seconds }}
+# Search new counterexamples to the laws for SECONDS, or read so many changed SOURCES of each format.
+explore seconds sources="":
+    python -m tests.explore {{ seconds }} {{ sources }}
 
 # Run a representative part of the suite against a real Postgres that it starts.
 postgres *arguments:

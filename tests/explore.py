@@ -2,7 +2,8 @@
 
 `python -m tests.explore SECONDS` prints what it finds with the seed that finds it again. The laws
 run in random order, a thousand examples each; one that has begun when time is up is ended soon
-after, and a counterexample that is still being made simpler then is lost.
+after, and a counterexample that is still being made simpler then is lost. With a number after the
+seconds it reads so many changed sources of each kind instead, see `tests.explore_sources`.
 """
 
 import re
@@ -17,6 +18,7 @@ from typing import NoReturn
 
 import pytest
 
+from tests.explore_sources import explore_sources
 from tests.parts import files_with_tests
 
 LAW = re.compile(r"@given|RuleBasedStateMachine")
@@ -110,4 +112,5 @@ def explore(seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(explore(float(sys.argv[1])))
+    time_s, *counts = sys.argv[1:]
+    sys.exit(explore_sources(float(time_s), int(counts[0])) if counts else explore(float(time_s)))

@@ -12,6 +12,8 @@ from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.scope import Caller, Role, Scope
 from commonbrain.testing.builders import NOON, FakeClock, SeededRandom, a_brain
+from commonbrain.transfer.archive import read_archive
+from commonbrain.transfer.importer import Unreadable
 from tests.storage.store_steps import a_link
 
 Opens = Callable[[str], Brain]
@@ -272,3 +274,12 @@ def test_merge_is_blocked_by_an_action_item_without_a_project(
     other.acting_as(agent="bo", session="s1").remember("Rest now", kind="task", must_ack=True)
     with pytest.raises(RejectedError, match="Rest now"):
         other.merge(tmp_path / "all.jsonl")
+
+
+def test_line_of_an_archive_that_is_nested_too_deep_is_reported(tmp_path: Path) -> None:
+    archive = tmp_path / "archive.jsonl"
+    archive.write_bytes(
+        b'{"commonbrain":{"version":1}}\n' + b"[" * 100_000 + b'\n{"end":{"records":1}}\n'
+    )
+    (line,) = read_archive(archive)
+    assert isinstance(line.content, Unreadable)

@@ -183,7 +183,7 @@ def _previewed(task: JobContext, path: Path, *, limits: ImportLimits) -> ImportR
         with task.step() as tx:
             task.save_progress(tx, report.progress, reached={})
 
-    resume = ResumeOptions(pieces_max=limits.pieces_max)
+    resume = ResumeOptions(check_may_continue=task.pause, limits=limits)
     if given["format"] == OWN_FORMAT:
         return Merge(services, caller)(path, dry_run=True, on_progress=move, resume=resume)
     source = replace(_source(given, path), is_dry_run=True)
@@ -204,7 +204,7 @@ def _taken_in(
         batch_context=task.fenced,
         check_may_continue=task.pause,
         on_commit=save,
-        pieces_max=limits.pieces_max,
+        limits=limits,
     )
     if since.format == OWN_FORMAT:
         return Merge(services, caller)(path, resume=resume)

@@ -104,8 +104,6 @@ class JobKind:
 
     A dry run never does.
     """
-    losses_max: int = JOB_ATTEMPTS
-    """Workers that may die with the job, or lose its lease, before somebody must retry it."""
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
 
@@ -201,9 +199,6 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_resumable=True,
         parameters={},
         role=Role.WRITER,
-        # What ends the process that reads a file ends the next one too. One loss says little: the
-        # lease also lapses while a laptop sleeps or the database restarts.
-        losses_max=2,
         asked_by="brain import --background, or POST /v1/import",
         limit=timedelta(hours=12),
     ),

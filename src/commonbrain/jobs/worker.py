@@ -332,8 +332,7 @@ class Worker:
 
         """
         now, kind = self.services.clock.now(), JOBS[job.kind]
-        is_lost = job.state is JobState.RUNNING
-        is_exhausted = job.attempts >= (kind.losses_max if is_lost else kind.attempts)
+        is_exhausted = job.attempts >= kind.attempts
         lost_fault = JobError(code="worker_lost", message="The worker died before the job ended.")
         held = (
             job.buried(lost_fault, now=now)

@@ -502,6 +502,25 @@ class BriefingLimits:
     note_chars: int = BOOT_NOTE_CHARS
 
 
+CHILD_LINE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Longest value from a process that reads foreign bytes: far above the longest memory."""
+CHILD_SILENCE_S_MAX: Final = 600.0
+"""Seconds in which such a process must give a value: it skips some gigabytes of JSON in it."""
+SENT_CHILD_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Memory of such a process for what was sent here: half of what the containers of a server have."""
+LOCAL_CHILD_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
+"""Memory of such a process for a file of whoever runs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildLimits:
+    """What a process that reads foreign bytes may take."""
+
+    memory_bytes_max: int
+    silence_s_max: float = CHILD_SILENCE_S_MAX
+    """Seconds without a value, of waiting or of the processor."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportLimits:
     """The limits of an upload to a server, whose sender does not own the machine."""
@@ -512,6 +531,8 @@ class ImportLimits:
     """Unpacked bytes for each byte of a zip."""
     pieces_max: int | None = SENT_PIECES_MAX
     """Pieces to read; None without a limit."""
+    child: ChildLimits = ChildLimits(memory_bytes_max=SENT_CHILD_BYTES_MAX)
+    """Of the process that reads it."""
 
 
 LOCAL_IMPORT: Final = ImportLimits(
@@ -519,5 +540,6 @@ LOCAL_IMPORT: Final = ImportLimits(
     files_max=STAGED_FILES_MAX,
     packed_ratio_max=None,
     pieces_max=None,
+    child=ChildLimits(memory_bytes_max=LOCAL_CHILD_BYTES_MAX),
 )
-"""The limits of a file that `brain import --background` read on this machine."""
+"""The limits of a file that `brain import` reads on this machine."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from commonbrain.folders import is_disk_full, temporary_folder
+from commonbrain.child_process import ChildFailedError, run_in_child
+from commonbrain.folders import is_disk_full, reporting_full_disk, temporary_folder
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import (
     LOCAL_IMPORT,
@@ -20,9 +21,10 @@ from commonbrain.model.limits import (
     PACKED_RATIO_FROM_BYTES,
     STAGED_BYTES_MAX,
     STAGED_PART_BYTES,
+    ChildLimits,
     ImportLimits,
 )
-from commonbrain.model.values import dataclass
+from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.storage.blobs import Blobs
 
 
@@ -114,7 +116,7 @@ class UploadStore:
                 yield path
                 return
             unpacked = folder / "unpacked" / name.removesuffix(".zip")
-            unpack(path, unpacked, limits=limits)
+            _unpack_in_child(path, unpacked, limits=limits)
             # Of the two copies, one is read.
             path.unlink()
             yield unpacked
@@ -207,7 +209,7 @@ def _unreadable(path: Path, error: OSError) -> InvalidInputError:
 
 _FIRST: Final = (1980, 1, 1, 0, 0, 0)
 """Date of every file in a packed folder, so that equal content packs to equal bytes."""
-_DAMAGED: Final = (zipfile.BadZipFile, RuntimeError, OSError)
+_DAMAGED: Final = (zipfile.BadZipFile, RuntimeError, UnicodeDecodeError, OSError)
 """What a damaged or encrypted zip raises."""
 _LISTED_BYTES_MIN: Final = 1024 * 1024
 """Bytes of any list of files that is read; the library itself reads 64 KiB at once."""
@@ -244,6 +246,27 @@ def unpack(packed: Path, target: Path, *, limits: ImportLimits) -> None:
         raise InvalidInputError(
             f"The folder cannot be unpacked: {error}.", hint="Send a zip."
         ) from error
+
+
+def _unpack_in_child(packed: Path, target: Path, *, limits: ImportLimits) -> None:
+    """Unpack in a child process, because the decompressors are native code; see `unpack`."""
+    arguments = {"packed": str(packed), "target": str(target), "limits": asdict(limits)}
+    function = f"{__name__}:{unpack_here.__name__}"
+    try:
+        with run_in_child(function, arguments, limits=limits.child) as nothing:
+            next(nothing, None)
+    except ChildFailedError as error:
+        raise InvalidInputError(
+            f"The folder cannot be unpacked: {error}.", hint="Send a zip."
+        ) from error
+
+
+def unpack_here(packed: str, target: str, *, limits: Mapping[str, Any]) -> Iterator[bytes]:
+    """Unpack a folder and yield nothing; runs in the child."""
+    bounds = replace(ImportLimits(**limits), child=ChildLimits(**limits["child"]))
+    with reporting_full_disk():
+        unpack(Path(packed), Path(target), limits=bounds)
+    yield from ()
 
 
 def check_packed(packed: Path, limits: ImportLimits) -> None:

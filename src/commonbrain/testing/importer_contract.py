@@ -10,6 +10,7 @@ import pytest
 
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.memory import Draft
+from commonbrain.transfer.child_importer import format_piece, parse_piece
 from commonbrain.transfer.importer import Content, Importer, SourceRelation, Unreadable, split_part
 
 DAMAGED = {
@@ -108,6 +109,14 @@ class ImporterContract:
         assert all(one.source_ref for one in drafts)
         assert all(bodies[one.source_ref, one.part] == one.body for one in drafts)
         assert _contents(importer, sample) == contents
+
+    def test_pieces_are_the_same_after_the_way_from_a_child_process(
+        self, importer: Importer, sample: Path
+    ) -> None:
+        pieces = list(importer.read(sample))
+        lines = map(format_piece, pieces)
+
+        assert [parse_piece(line, number=number) for number, line in enumerate(lines, 1)] == pieces
 
     def test_progress_rises_from_0_to_1(self, importer: Importer, sample: Path) -> None:
         progress = [one.progress for one in importer.read(sample)]

@@ -336,7 +336,7 @@ def _content(value: object, *, number: int) -> Record | Unreadable:
 def _value(raw: bytes) -> Any:  # noqa: ANN401 whatever a file holds
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -20,10 +20,11 @@ from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
-from commonbrain.model.limits import IMPORT_BATCH, TAGS_MAX
+from commonbrain.model.limits import IMPORT_BATCH, LOCAL_IMPORT, TAGS_MAX, ImportLimits
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Authority, Caller
 from commonbrain.services import Services
+from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
     Importer,
     ImportItem,
@@ -36,6 +37,7 @@ from commonbrain.transfer.importer import (
     find_importer,
     shown_source,
 )
+from commonbrain.transfer.importers import InstalledImporters
 from commonbrain.transfer.relations import CARRIED_RELATIONS, SourceMap
 
 if TYPE_CHECKING:
@@ -110,11 +112,12 @@ class ResumeOptions:
     batch_context: Callable[[], AbstractContextManager[None]] = nullcontext
     """Context manager around every batch."""
     check_may_continue: Callable[[], None] = lambda: None
-    """Called before a batch is prepared while the last one is stored; may raise to stop."""
+    """Called before a batch is prepared while the last one is stored, and while a child process
+    reads, in another thread; may raise to stop."""
     on_commit: Callable[[Transaction, ImportReport], None] = lambda _tx, _report: None
     """Called in the transaction of each batch."""
-    pieces_max: int | None = None
-    """Pieces to read, earlier ones included; None without a limit."""
+    limits: ImportLimits = LOCAL_IMPORT
+    """Of these, the pieces count earlier ones too."""
 
 
 def check_ended(rest: Iterator[object], report: ImportReport, *, pieces_max: int | None) -> None:
@@ -255,21 +258,41 @@ class Import:
         importer = self._importer(source)
         if not isinstance(importer, ReadsDatabase):
             check_is_path(source.path)
-        pieces = _placed(importer.read(source.path), source.project)
-        earlier = islice(pieces, report.position)
         known = SourceMap(format=report.format, is_needed=importer.has_relations)
-        for batch in _batches(earlier):
-            if known.is_needed:
-                drafts = _drafts(batch, source)
-                known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
-        left = None if resume.pieces_max is None else max(resume.pieces_max - report.position, 0)
-        batches = self._prepared(islice(pieces, left), source, check=resume.check_may_continue)
-        with closing(batches):
-            for batch, prepared in batches:
+        most = resume.limits.pieces_max
+        left = None if most is None else max(most - report.position, 0)
+        reading = self._reading(importer, source, resume=resume)
+        # At the end the reading stops first, for which the thread may wait.
+        with ThreadPoolExecutor(1, "import") as ahead, reading as read:
+            pieces = _placed(read, source.project)
+            for batch in _batches(islice(pieces, report.position)):
+                if known.is_needed:
+                    drafts = _drafts(batch, source)
+                    known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
+            for batch, prepared in self._prepared(
+                islice(pieces, left), source, ahead=ahead, check=resume.check_may_continue
+            ):
                 report = self._store(batch, prepared, report=report, known=known, resume=resume)
                 on_progress(report)
-        check_ended(pieces, report, pieces_max=resume.pieces_max)
+            check_ended(pieces, report, pieces_max=most)
         return replace(report, progress=1.0)
+
+    def _reading(
+        self, importer: Importer, source: ImportSource, *, resume: ResumeOptions
+    ) -> AbstractContextManager[Iterator[ImportItem]]:
+        """Read the source here or in a child process, see `child_importer`."""
+        importers = self.services.importers()
+        is_copy = source.projects is not None
+        is_installed = isinstance(importers, InstalledImporters)
+        if not is_installed or not (is_copy or importers.is_packaged(source.format)):
+            return nullcontext(importer.read(source.path))
+        return read_in_child(
+            source.format,
+            source.path,
+            projects=source.projects,
+            limits=resume.limits.child,
+            check=resume.check_may_continue,
+        )
 
     @property
     def _remember(self) -> Remember:
@@ -279,8 +302,13 @@ class Import:
         return Remember(self.services, replace(self.caller, authority=Authority.CAPTURED))
 
     def _prepared(
-        self, pieces: Iterator[ImportItem], source: ImportSource, *, check: Callable[[], None]
-    ) -> Generator[tuple[list[ImportItem], PreparedBatch | Sequence[ItemResult]]]:
+        self,
+        pieces: Iterator[ImportItem],
+        source: ImportSource,
+        *,
+        ahead: ThreadPoolExecutor,
+        check: Callable[[], None],
+    ) -> Iterator[tuple[list[ImportItem], PreparedBatch | Sequence[ItemResult]]]:
         """Yield each batch with what is to be stored of it, or with its preview in a dry run.
 
         One thread reads and prepares the next batch while the last one is stored: the model uses
@@ -300,13 +328,12 @@ class Import:
                 return batch, remember.preview_drafts(drafts, _OPTIONS, previewed=previewed)
             return batch, remember.prepare(drafts, _OPTIONS)
 
-        with ThreadPoolExecutor(1, "import") as ahead:
+        following = ahead.submit(prepare)
+        while (one := following.result()) is not None:
+            # Later, a stop would wait for a batch that is embedded in vain.
+            check()
             following = ahead.submit(prepare)
-            while (one := following.result()) is not None:
-                # Later, a stop would wait for a batch that is embedded in vain.
-                check()
-                following = ahead.submit(prepare)
-                yield one
+            yield one
 
     def _store(
         self,

@@ -145,7 +145,8 @@ class Merge:
         merge_state = self._known(islice(lines, report.read), is_begun=report.read > 0)
         if not (dry_run or merge_state.is_begun):
             merge_state.projects = self._projects(Path(source))
-        left = None if resume.pieces_max is None else max(resume.pieces_max - report.read, 0)
+        most = resume.limits.pieces_max
+        left = None if most is None else max(most - report.read, 0)
         bounded = islice(lines, left)
         while batch := list(islice(bounded, IMPORT_BATCH)):
             with resume.batch_context():
@@ -156,7 +157,7 @@ class Merge:
         if not dry_run:
             self._chain(merge_state.successors)
             continue_propagation(self.services, self.caller)
-        check_ended(lines, report, pieces_max=resume.pieces_max)
+        check_ended(lines, report, pieces_max=most)
         return replace(report, progress=1.0)
 
     def _projects(self, source: Path) -> frozenset[str | None]:

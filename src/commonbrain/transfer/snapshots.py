@@ -141,4 +141,7 @@ def _begun(uri: str) -> sqlite3.Connection:
     except sqlite3.Error:
         connection.close()
         raise
+    except UnicodeDecodeError as error:  # Of a message that quotes a damaged schema.
+        connection.close()
+        raise sqlite3.DatabaseError("its schema is damaged") from error
     return connection

@@ -237,7 +237,7 @@ class _Reader:
 
     def _read_sample(self, fields: Row, talk: Row) -> Iterator[Draft | Unreadable]:
         sample_id = fields.get("sample_id")
-        name = str(sample_id) if sample_id not in {None, ""} else f"{self.stem}/{self.record_count}"
+        name = str(sample_id) if sample_id not in (None, "") else f"{self.stem}/{self.record_count}"
         speakers = [
             talk[key] for key in ("speaker_a", "speaker_b") if isinstance(talk.get(key), str)
         ]

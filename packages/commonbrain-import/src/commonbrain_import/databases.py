@@ -126,12 +126,18 @@ def open_sqlite(path: Path, *, hint: str) -> Generator[SqliteTables]:
     """Open a SQLite database that other programs may be writing to, as of now.
 
     Raises:
-        InvalidInputError: it is missing, or no SQLite database.
+        InvalidInputError: it is missing, no SQLite database, or damaged where it is read.
         UnavailableError: `io_error`, it had to be copied and the disk is full.
 
     """
     with connect_sqlite(path, hint=hint) as connection:
-        yield SqliteTables(connection=connection, columns=_columns(connection))
+        try:
+            yield SqliteTables(connection=connection, columns=_columns(connection))
+        # The second for a message that quotes a damaged schema.
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise InvalidInputError(
+                f"{path} cannot be read to its end: {error}.", hint=hint
+            ) from error
 
 
 def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from lzma import LZMAError
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -21,7 +22,7 @@ _CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 """A large export has its chats in several numbered files."""
 
 
-_DAMAGED: Final = (BadZipFile, RuntimeError, zlib.error, EOFError)
+_DAMAGED: Final = (BadZipFile, RuntimeError, zlib.error, LZMAError, EOFError)
 """What reading a damaged archive raises; `RuntimeError` for encryption and unknown compression."""
 
 
@@ -64,7 +65,8 @@ def members(source: Path) -> Generator[Sequence[ExportFile]]:
                     open=lambda: source.open("rb"),
                 )
             ]
-    except BadZipFile as error:
+    # The second is for an unknown version, the third for a name.
+    except (BadZipFile, RuntimeError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{source} is not a whole ZIP archive: {error}.", hint="Download the export again."
         ) from error

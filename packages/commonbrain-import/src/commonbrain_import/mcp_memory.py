@@ -89,7 +89,7 @@ def _check(stream: BinaryIO, source: Path) -> None:
     first = next((parse(line, where=source.name) for line in lines(stream)), None)
     if first is None:
         raise InvalidInputError(f"{source} holds no entity.", hint=_HINT)
-    if isinstance(first, Unreadable) or first.get("type") not in _TYPES:
+    if isinstance(first, Unreadable) or text_in(first, "type") not in _TYPES:
         raise InvalidInputError(f"{source} does not hold an MCP memory graph.", hint=_HINT)
 
 
@@ -97,9 +97,9 @@ def _entities(line: Row | Unreadable, where: str) -> Iterator[Content]:
     """Yield the facts of an entity; what is neither entity nor relation is reported with them."""
     if isinstance(line, Unreadable):
         yield line
-    elif line.get("type") == "entity":
+    elif text_in(line, "type") == "entity":
         yield from _entity(line, where)
-    elif line.get("type") not in _TYPES:
+    elif text_in(line, "type") not in _TYPES:
         yield Unreadable(where=where, reason="Its type is neither entity nor relation.")
 
 
@@ -128,7 +128,7 @@ def _entity(line: Row, place: str) -> Iterator[Content]:
 
 def _relations(line: Row | Unreadable, where: str) -> Iterator[Content]:
     """Yield a relation as a fact, and as a link."""
-    if isinstance(line, Unreadable) or line.get("type") != "relation":
+    if isinstance(line, Unreadable) or text_in(line, "type") != "relation":
         return
     first, second = text_in(line, "from"), text_in(line, "to")
     relation = text_in(line, "relationType")

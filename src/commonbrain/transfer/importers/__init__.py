@@ -27,6 +27,10 @@ class InstalledImporters(Mapping[str, Importer]):
         rows = cast("Mapping[str, Importer]", load_rows("importers"))
         return {name: row for name, row in rows.items() if name not in IMPORTERS}
 
+    def is_packaged(self, name: str) -> bool:
+        """Return whether a format is of a package, not of the core."""
+        return name not in IMPORTERS
+
     def __getitem__(self, name: str) -> Importer:
         return IMPORTERS[name] if name in IMPORTERS else self._packaged[name]
 
