@@ -80,7 +80,7 @@ def forget_acknowledged(store: Path) -> None:
             sibling_path(store, SUFFIX).unlink(missing_ok=True)
 
 
-def report_lost(store: Path, record: Acknowledged, connection: Connection) -> None:
+def report_lost(store: Path, record: Acknowledged, *, connection: Connection) -> None:
     """Say in the log, and leave for `examine_log`, how many acknowledged changes are missing."""
     lost = record.changes - count_changes(connection.connection.cursor())
     if lost <= 0:

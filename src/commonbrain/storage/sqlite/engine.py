@@ -487,7 +487,7 @@ def _settle(dialect: Sqlite, migrations: Migrations, *, space: EmbeddingSpace, c
         version = version_of(connection, dialect.location)
         migrations.check_upgradable(version, dialect.location)
         if acknowledged is not None:
-            report_lost(path, acknowledged, connection)
+            report_lost(path, acknowledged, connection=connection)
         is_prepared = version is not None and dialect.is_prepared(connection)
         if version == migrations.newest and is_prepared:
             space_id = known_space(connection, space)
