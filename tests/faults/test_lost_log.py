@@ -96,13 +96,13 @@ def test_lost_log_is_reported_once_and_by_doctor_until_a_backup_replaces_the_sto
             kill(path, remember)
             of_wal(damage)(path)
 
-            said, finding, memories = opened(path, caplog)
+            logged, finding, memories = opened(path, caplog)
             again, still, _ = opened(path, caplog)
 
             assert memories < STORED
-            assert LOST in said
-            assert str(backup) in said
-            assert "brain restore" in said
+            assert LOST in logged
+            assert str(backup) in logged
+            assert "brain restore" in logged
             assert not finding.is_sound
             assert finding == still
             assert again == ""
@@ -183,9 +183,9 @@ def test_log_that_lost_nothing_is_not_reported(
             path = tmp_path / name / "brain.db"
             kill(path, remember)
             change(path)
-            said, finding, _ = opened(path, caplog)
+            logged, finding, _ = opened(path, caplog)
 
-            assert LOST not in said
+            assert LOST not in logged
             assert finding.is_sound
 
 
@@ -203,10 +203,10 @@ def test_change_that_was_cut_off_while_it_was_written_is_not_reported(
     kill(path, use)
     os.truncate(log, (len(before[0]) + log.stat().st_size) // 2)
     record.write_bytes(before[1])
-    said, finding, memories = opened(path, caplog)
+    logged, finding, memories = opened(path, caplog)
 
     assert memories == STORED
-    assert LOST not in said
+    assert LOST not in logged
     assert finding.is_sound
 
 
@@ -222,13 +222,13 @@ def test_store_that_others_write_is_opened_without_a_report(
             one.hear()
             one.line.send("go")
         for _ in range(10):
-            said, finding, _ = opened(path, caplog)
-            assert LOST not in said
+            logged, finding, _ = opened(path, caplog)
+            assert LOST not in logged
             assert finding.is_sound
         assert [one.hear_out()[-1] for one in writers] == [DONE, DONE]
 
 
-def test_normal_durability_keeps_no_count(path: Path) -> None:
+def test_normal_durability_writes_no_count(path: Path) -> None:
     def open_normal(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
         lay_out_store(path)
         return open_sqlite(

@@ -29,7 +29,7 @@ class Stored:
     embedded: set[int]
     audit: dict[int, int]
     changed: set[int]
-    found: dict[str, set[int]]
+    matches: dict[str, set[int]]
     """What the full text finds by a word."""
 
 
@@ -56,7 +56,7 @@ def _check_text(stored: Stored, one: Modelled) -> None:
     assert has_text != one.is_erased, f"its text is {stored.texts.get(one.number)!r}: {one}"
     assert (one.number in stored.embedded) == one.is_findable, f"vectors: {one}"
     for word in (one.word, *one.tags):
-        is_found = one.number in stored.found[word]
+        is_found = one.number in stored.matches[word]
         assert is_found == one.is_findable, f"full text of {word}: {one}"
     if not one.is_erased:
         assert one.number in stored.changed, f"no version is stored: {one}"
@@ -77,7 +77,7 @@ def _stored(world: World) -> Stored:
             embedded=_ids(rows("SELECT memory_id FROM vectors WHERE vector IS NOT NULL")),
             audit=dict(rows("SELECT memory_id, count(*) FROM audit GROUP BY 1")),
             changed=_ids(rows("SELECT memory_id FROM changes")),
-            found={word: _ids(rows(match, word)) for word in words},
+            matches={word: _ids(rows(match, word)) for word in words},
         )
 
 
@@ -86,20 +86,20 @@ def _ids(rows: Rows) -> set[int]:
 
 
 def _by_memory(rows: Rows) -> defaultdict[int, set[str]]:
-    found: defaultdict[int, set[str]] = defaultdict(set)
+    grouped: defaultdict[int, set[str]] = defaultdict(set)
     for id_, text in rows:
-        found[id_].add(text)
-    return found
+        grouped[id_].add(text)
+    return grouped
 
 
 def check_is_found(brain: Brain, memory: Modelled) -> None:
     """Recall finds a memory by its word as long as it is current."""
     items = brain.recall(memory.word).items
-    found = {item.id for item in items if "words" in item.why}
+    recalled = {item.id for item in items if "words" in item.why}
     if memory.state in CURRENT_STATES:
-        assert found == {memory.id} or memory.is_message, f"recall found {found}: {memory}"
+        assert recalled == {memory.id} or memory.is_message, f"recall gives {recalled}: {memory}"
     else:
-        assert memory.id not in found, f"recall found it: {memory}"
+        assert memory.id not in recalled, f"recall gives it: {memory}"
 
 
 def check_is_hidden(brain: Brain, memory: Modelled) -> None:

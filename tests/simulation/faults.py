@@ -129,12 +129,12 @@ def listening(hear: Callable[[str], None]) -> Generator[None]:
 
 def files_of(path: Path) -> Files:
     """Copy the files of a store."""
-    found: Files = {}
+    files: Files = {}
     for name in FILES:
         file = path.with_name(path.name + name)
         if file.exists():
-            found[name] = (file.read_bytes(), file.stat().st_mtime_ns)
-    return found
+            files[name] = (file.read_bytes(), file.stat().st_mtime_ns)
+    return files
 
 
 def put_back(path: Path, files: Files) -> None:
@@ -177,14 +177,14 @@ def _mixed(old: bytes, new: bytes, *, draw: Random) -> bytes:
 
 def digest_of(path: Path) -> str:
     """Return a digest of every row that is committed."""
-    found = blake2b()
+    digest = blake2b()
     with closing(driver().connect(str(path))) as raw:
         raw.execute("BEGIN")
         names = raw.execute("SELECT name FROM sqlite_schema WHERE rootpage > 0 AND type = 'table'")
         for (name,) in names.fetchall():
             for row in raw.execute(f"SELECT * FROM {name}"):  # noqa: S608 a table of the schema
-                found.update(repr((name, row)).encode())
-    return found.hexdigest()
+                digest.update(repr((name, row)).encode())
+    return digest.hexdigest()
 
 
 @contextmanager

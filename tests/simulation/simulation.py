@@ -180,11 +180,11 @@ class Simulation:
         with self.world.rows() as rows:
             columns = [one[1] for one in rows("PRAGMA table_info(memories)")]
             (row,) = rows("SELECT * FROM memories WHERE id = ?", memory.number)
-            found: dict[str, object] = dict(zip(columns, row, strict=True))
+            columns_by_name: dict[str, object] = dict(zip(columns, row, strict=True))
             for name, owned in OWNED.items():
                 statement = f"SELECT {owned} FROM {name} WHERE memory_id = ?"  # noqa: S608
-                found[name] = sorted(map(repr, rows(statement, memory.number)))
-        return {name: value for name, value in found.items() if name not in VOLATILE}
+                columns_by_name[name] = sorted(map(repr, rows(statement, memory.number)))
+        return {name: value for name, value in columns_by_name.items() if name not in VOLATILE}
 
     # What goes wrong
 

@@ -10,7 +10,7 @@ STEPS = range(60)
 
 @pytest.mark.of_a_file
 @pytest.mark.parametrize("seed", SEEDS)
-def test_store_keeps_its_promises_whatever_happens_in_whatever_order(seed: int) -> None:
+def test_store_holds_what_was_acknowledged_in_any_order_of_steps(seed: int) -> None:
     outcome = simulate(seed, STEPS)
 
     if outcome.error is not None:

@@ -65,7 +65,7 @@ class Modelled:
 
 
 class UnthreadedQueue(WriteBehindQueue):
-    """Writes when it is told to, not by the clock of the machine."""
+    """Writes on request, not by the clock of the machine."""
 
     def _start(self, tenant: str) -> None:
         self._since_ms.setdefault(tenant, self._clock.elapsed_ms())
