@@ -1,6 +1,5 @@
 """A log that lost acknowledged changes is reported; one that lost none never is."""
 
-import json
 import logging
 import os
 import shutil
@@ -122,7 +121,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(share=st.floats(0, 1))
 def test_number_of_lost_changes_is_true_wherever_the_log_is_cut(killed: Path, share: float) -> None:
     left = {file: (file.read_bytes(), file.stat()) for file in killed.parent.glob("brain.db*")}
-    acknowledged = json.loads(killed.with_name("brain.db.acknowledged").read_bytes())[0]
+    acknowledged = int(killed.with_name("brain.db.acknowledged").read_text().split()[0])
     try:
         log = killed.with_name("brain.db-wal")
         os.truncate(log, round(log.stat().st_size * share))
@@ -226,6 +225,19 @@ def test_store_that_others_write_is_opened_without_a_report(
             assert LOST not in logged
             assert finding.is_sound
         assert [one.hear_out()[-1] for one in writers] == [DONE, DONE]
+
+
+def test_unreadable_count_keeps_no_store_from_opening(
+    path: Path, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    kill(path, remember)
+    for content in (b"", b"5", b"x" * 200, b"[" * 10_000, b"\0" * 128, b"9" * 5_000):
+        with subtests.test(content=content[:9]):
+            path.with_name("brain.db.acknowledged").write_bytes(content)
+            logged, finding, memories = opened(path, caplog)
+
+            assert (logged, memories) == ("", STORED)
+            assert finding.is_sound
 
 
 def test_normal_durability_writes_no_count(path: Path) -> None:

@@ -7,7 +7,6 @@ is too low, never too high. It holds only as long as the file itself is as it wa
 puts the changes into the file, and a restore or a copy makes another one.
 """
 
-import json
 import logging
 import os
 from contextlib import suppress
@@ -54,20 +53,24 @@ def file_state(path: Path) -> tuple[int, int, int]:
 
 
 def write_acknowledged(store: Path, record: Acknowledged) -> None:
-    """Write the count; where that fails, the older and lower one stays."""
-    text = json.dumps([record.changes, *record.file]).ljust(_WIDTH)
-    with suppress(OSError):
-        handle = os.open(sibling_path(store, SUFFIX), os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            os.write(handle, text.encode("ascii"))
-        finally:
-            os.close(handle)
+    """Write the count.
+
+    Raises:
+        OSError: it cannot be written; the older and lower one stays.
+
+    """
+    text = " ".join(map(str, (record.changes, *record.file))).ljust(_WIDTH)
+    handle = os.open(sibling_path(store, SUFFIX), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, text.encode("ascii"))
+    finally:
+        os.close(handle)
 
 
 def read_acknowledged(store: Path) -> Acknowledged | None:
     """Return the last count, which a transaction that begins now reaches; None if none is kept."""
-    with suppress(OSError, ValueError):
-        changes, *state = json.loads(sibling_path(store, SUFFIX).read_bytes())
+    with suppress(OSError, ValueError), sibling_path(store, SUFFIX).open("rb") as file:
+        changes, *state = map(int, file.read(_WIDTH).split())
         if state == list(file_state(store)):
             return Acknowledged(changes, (state[0], state[1], state[2]))
     return None

@@ -290,10 +290,11 @@ class Sqlite:
         """Note that so many changes are in the log; with `normal` durability it may lose them."""
         self._file.check_location()
         if self.is_durable:
-            record = Acknowledged(changes, file_state(self._file.path))
-            if record != self._acknowledged:
-                write_acknowledged(self._file.path, record)
-                self._acknowledged = record
+            with suppress(OSError):
+                record = Acknowledged(changes, file_state(self._file.path))
+                if record != self._acknowledged:
+                    write_acknowledged(self._file.path, record)
+                    self._acknowledged = record
 
     def reader(self, tenant: str | None) -> Connection:  # noqa: ARG002 a file has no roles
         """Open a connection whose transaction reads a snapshot without waiting."""
