@@ -52,6 +52,10 @@ test-distributed *arguments: (test "distributed" arguments)
 explore seconds sources="":
     python -m tests.explore {{ seconds }} {{ sources }}
 
+# Simulate SEEDS stores with agents, crashes and full disks; `--seed N` names the first one.
+simulate seeds *arguments:
+    python -m tests.simulation {{ seeds }} {{ arguments }}
+
 # Run a representative part of the suite against a real Postgres that it starts.
 postgres *arguments:
     pytest -n 2 --engine postgres tests/stories/test_any_fall.py tests/stories/test_any_sequence.py packages/commonbrain-server/tests/test_postgres_docs.py {{ flows_on_postgres }} {{ arguments }}

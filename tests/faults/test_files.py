@@ -19,6 +19,7 @@ from tests.faults.mounts import made_read_only, small_disk
 
 KETTLE = "The kettle is in the blue cupboard."
 LONG = "Said at length. " * 800
+FILES = ("brain.db", "brain.db-wal", "brain.db-shm", "brain.db.acknowledged")
 
 
 def test_full_disk_refuses_a_write_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_store_side_files_and_new_folders_are_private(tmp_path: Path) -> None:
 
     assert [_mode(one) for one in (folder, *folder.parents[:2])] == [0o700] * 3
     assert _mode(tmp_path) == mode
-    assert modes == dict.fromkeys(["brain.db", "brain.db-wal", "brain.db-shm"], 0o600)
+    assert modes == dict.fromkeys(FILES, 0o600)
 
 
 def test_doctor_reports_a_store_that_others_may_read(path: Path) -> None:

@@ -298,9 +298,10 @@ class Store:
             yield Transaction(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
+            changes = self.dialect.count_changes(connection)
             under_way.is_ending = True
         # It may have been moved between the first look and the commit; after it, it cannot matter.
-        self.dialect.check_location()
+        self.dialect.acknowledge(changes)
 
     @contextmanager
     def snapshot(self, tenant: str) -> Generator[Transaction]:

@@ -306,6 +306,14 @@ class Dialect(Protocol):
         """Raise if a commit went to a place where it will not be found."""
         ...
 
+    def count_changes(self, connection: Connection) -> int:
+        """Return a number that no later commit has less of, for `acknowledge`."""
+        ...
+
+    def acknowledge(self, changes: int) -> None:
+        """Check as `check_location` does, and note the number, which was committed."""
+        ...
+
     def schema_mark(self, connection: Connection) -> int:
         """Return a number that changes with every change of the schema."""
         ...

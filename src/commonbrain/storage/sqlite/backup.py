@@ -41,6 +41,7 @@ from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.schema.types import UnreadableValueError, reading
 from commonbrain.storage.sql.context import damage_in, map_driver_errors
 from commonbrain.storage.sql.schema_version import MIGRATIONS, only_version
+from commonbrain.storage.sqlite.acknowledged import LOST_SUFFIX, SUFFIX
 from commonbrain.storage.sqlite.checks import REPAIR, is_derived
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import (
@@ -58,8 +59,8 @@ _COPIED: Final = 0.2
 """Progress when the pages are copied; verification takes the longest."""
 _CHECKED: Final = 0.6
 """Progress after the first verification."""
-SIDES: Final = ("-wal", "-shm", "-journal")
-"""Files that SQLite may keep next to its own."""
+SIDES: Final = ("-wal", "-shm", "-journal", SUFFIX, LOST_SUFFIX)
+"""Files next to a store that belong to what is in it, the first three of SQLite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

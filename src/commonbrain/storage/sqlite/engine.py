@@ -35,6 +35,16 @@ from commonbrain.storage.sql.context import (
     register,
 )
 from commonbrain.storage.sql.schema_version import MIGRATIONS, EngineSchema, Migrations, version_of
+from commonbrain.storage.sqlite.acknowledged import (
+    Acknowledged,
+    count_changes,
+    examine_log,
+    file_state,
+    forget_acknowledged,
+    read_acknowledged,
+    report_lost,
+    write_acknowledged,
+)
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
 from commonbrain.storage.store import Schema, Store
@@ -140,6 +150,7 @@ class Sqlite:
         default_factory=dict["tuple[str, CausalField | None]", "BinaryVectorIndex"]
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _acknowledged: Acknowledged | None = None
 
     def __post_init__(self) -> None:
         """Create the file, readable by its owner only, and the connection pool.
@@ -271,6 +282,20 @@ class Sqlite:
         """Check that the file was not moved during the transaction."""
         self._file.check_location()
 
+    def count_changes(self, connection: Connection) -> int:
+        """Return the number of changes once the transaction of a connection is committed."""
+        return count_changes(connection.connection.cursor()) if self.is_durable else 0
+
+    def acknowledge(self, changes: int) -> None:
+        """Note that so many changes are in the log; with `normal` durability it may lose them."""
+        self._file.check_location()
+        if self.is_durable:
+            with suppress(OSError):
+                record = Acknowledged(changes, file_state(self._file.path))
+                if record != self._acknowledged:
+                    write_acknowledged(self._file.path, record)
+                    self._acknowledged = record
+
     def reader(self, tenant: str | None) -> Connection:  # noqa: ARG002 a file has no roles
         """Open a connection whose transaction reads a snapshot without waiting."""
         self._file.check_readable()
@@ -280,6 +305,7 @@ class Sqlite:
         """Close every connection; in a forked child none, because they belong to its parent."""
         if self._file.leave():
             self.engine.dispose()
+            forget_acknowledged(self._file.path)
 
     def each_tenant(self, connection: Connection, *, to_write: bool = False) -> Iterator[str]:  # noqa: ARG002
         """Yield the tenants; each statement names its tenant, and one lock is for all."""
@@ -350,7 +376,7 @@ class Sqlite:
         from commonbrain.storage.sqlite.checks import examine_sqlite  # noqa: PLC0415
 
         findings = examine_sqlite(connection, self.space_id, file=self._file)
-        return [*findings, self._file.examine()]
+        return [*findings, examine_log(self._file.path), self._file.examine()]
 
     def clear_text(self, connection: Connection) -> None:
         """Remove full-text entries without a memory; clear the index if it is malformed."""
@@ -455,9 +481,14 @@ def open_sqlite(
 
 def _settle(dialect: Sqlite, migrations: Migrations, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Return the id of the embedding space; takes the write lock only to change it."""
+    # Before the transaction begins: others go on writing.
+    path = dialect.path.absolute()
+    acknowledged = read_acknowledged(path)
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
         migrations.check_upgradable(version, dialect.location)
+        if acknowledged is not None:
+            report_lost(path, acknowledged, connection=connection)
         is_prepared = version is not None and dialect.is_prepared(connection)
         if version == migrations.newest and is_prepared:
             space_id = known_space(connection, space)

@@ -51,7 +51,7 @@ def record_backup(store: Path, backup: Path) -> None:
     text = "".join(f"{json.dumps(str(one))}\n" for one in known[-_RECORDED_MAX:])
     with suppress(OSError):
         try:
-            with open(partial, "w", encoding="ascii", opener=_for_owner) as file:
+            with open(partial, "w", encoding="ascii", opener=open_for_owner) as file:
                 file.write(text)
             partial.replace(record)
         finally:
@@ -102,7 +102,8 @@ def _named(store: Path, suffix: str) -> Iterator[Path]:
         yield from (one for one in store.parent.iterdir() if one.name.startswith(prefix))
 
 
-def _for_owner(path: str, flags: int) -> int:
+def open_for_owner(path: str, flags: int) -> int:
+    """Open a file that its owner alone may read."""
     return os.open(path, flags, 0o600)
 
 

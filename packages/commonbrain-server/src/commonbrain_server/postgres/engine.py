@@ -268,6 +268,13 @@ class Postgres:
     def check_location(self) -> None:
         """Do nothing: a commit that the server acknowledged is in its log."""
 
+    def count_changes(self, connection: Connection) -> int:  # noqa: ARG002
+        """Return 0: the server checks its log by itself."""
+        return 0
+
+    def acknowledge(self, changes: int) -> None:
+        """Do nothing, as in `check_location`."""
+
     def schema_mark(self, connection: Connection) -> int:
         """Return the mark of schema and serving space, read when the transaction began."""
         return connection.info[_MARK]
