@@ -113,6 +113,16 @@ class Brain:
             caller = replace_fields(caller, authority=self.caller.authority)
         return type(self)(self.services, caller)
 
+    def as_model(self) -> Self:
+        """Return a view for what a model writes of its own accord, such as tools of an agent.
+
+        What a person wrote stays above it, a BLOCKER of it waits for a person, and it erases
+        nothing.
+        """
+        from commonbrain.model.scope import Authority  # noqa: PLC0415
+
+        return self.acting_as(authority=Authority.MODEL)
+
     def identified(self) -> Self:
         """Return a view whose lines in the audit have one request id, a new one if it has none."""
         if self.caller.request_id is not None:

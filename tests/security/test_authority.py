@@ -195,6 +195,22 @@ def test_file_that_a_model_imports_binds_nobody(
     assert "delete a branch" not in person.boot().text
 
 
+def test_very_words_of_a_person_confirm_what_a_model_wrote(person: Brain, model: Brain) -> None:
+    rule = stored(model, RULE, kind="rule")
+
+    again = remember_one(person, RULE, kind="rule")
+
+    assert (again.id, person.get(rule).authority) == (rule, Authority.PERSON)
+
+
+def test_text_of_a_model_keeps_no_similar_one_of_a_person_out(person: Brain, model: Brain) -> None:
+    stored(model, "Never force-push to main; please open a pull request.", kind="rule")
+
+    own = stored(person, RULE, kind="rule")
+
+    assert person.get(own).authority is Authority.PERSON
+
+
 # How the way in is found: a terminal, the variables of agents, and the word of the owner.
 
 _BLOCKER: Final = ("remember", RULE, "--kind", "rule", "--severity", "BLOCKER", "--json")

@@ -25,7 +25,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Scope, is_visible
+from commonbrain.model.scope import Authority, Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.text.frames import is_of_time
 from commonbrain.text.normalisation import differ_in_capitals, is_same_text
@@ -323,7 +323,16 @@ def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDra
 
 
 def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:
-    return memory.trust.weight >= prepared.trust.weight
+    """Return whether a memory says the same with as much weight: trust, and a person's word.
+
+    A person's very words confirm a memory instead.
+    """
+    is_outranked = (
+        prepared.authority is Authority.PERSON
+        and memory.authority is not Authority.PERSON
+        and not is_same_text(memory.text, prepared.text)
+    )
+    return memory.trust.weight >= prepared.trust.weight and not is_outranked
 
 
 class _DuplicateFields(NamedTuple):

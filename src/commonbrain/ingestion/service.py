@@ -89,6 +89,7 @@ from commonbrain.model.scope import Caller, OnSecret
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
 from commonbrain.services import Services
+from commonbrain.storage.change_log import record_update
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.repetition import repeated_part
 
@@ -561,10 +562,18 @@ def _store_derived(
 
 
 def _confirm_stored(context: WriteContext, known: Memory, *, prepared: PreparedDraft) -> ItemResult:
-    """Return that a text is stored already; count its recurrence and add its sources."""
+    """Return that a text is stored already; count its recurrence and add its sources.
+
+    If a higher authority writes it, in the very words, it has that authority from now on.
+    """
     is_captured = prepared.draft.auto_captured and context.options.proposal is None
     if prepared.draft.derived_from and is_captured:
         add_supporting_sources(context, known, by=prepared.draft.derived_from)
+    if not known.authority.covers(prepared.authority):
+        confirmed = replace(known, authority=prepared.authority)
+        change_context = context.change_context(Action.APPROVE, "written again")
+        record_update(context.tx, known, after=confirmed, change_context=change_context)
+        known = confirmed
     if not is_recurrence(known, prepared):
         return exists(known, changed_by=changed_by(context.tx, known.id))
     return exists(known, times=count_recurrence(context, known))

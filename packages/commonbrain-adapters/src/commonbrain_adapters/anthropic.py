@@ -63,7 +63,7 @@ class CommonbrainMemoryTool(BetaAbstractMemoryTool):
     def __init__(self, brain: Brain) -> None:
         """Create the tool; nothing is stored yet."""
         super().__init__()
-        self._files = MemoryFiles(KeyedValues(brain, FRAMEWORK))
+        self._files = MemoryFiles(KeyedValues(brain.as_model(), FRAMEWORK))
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Return a listing of a folder, or the numbered lines of a file."""

@@ -54,7 +54,7 @@ class CommonbrainMemoryService(BaseMemoryService):
             max_items: the most memories that a search returns, 1 to 100.
 
         """
-        self._brain = brain
+        self._brain = brain.as_model()
         self._scope = Scope(scope)
         self._max_items = max_items
 

@@ -35,6 +35,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
+    FORGET_ALONE_MAX,
     IDS_PER_GET_MAX,
     ITEMS_PER_CALL_MAX,
     LIST_PAGE_MAX,
@@ -450,6 +451,12 @@ def forget(brain: Brain, ids: Sequence[str], *, reason: str) -> None:
         RejectedError: the caller may not forget one of them.
 
     """
+    # A model forgets no more at once without a person.
+    for start in range(0, len(ids), FORGET_ALONE_MAX):
+        _forget_some(brain, ids[start : start + FORGET_ALONE_MAX], reason=reason)
+
+
+def _forget_some(brain: Brain, ids: Sequence[str], *, reason: str) -> None:
     result = brain.forget(ids, reason=reason)
     if result.status is Phase.PREVIEW:
         result = brain.forget(ids, reason=reason, confirm=result.count)

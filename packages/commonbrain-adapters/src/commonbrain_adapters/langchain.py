@@ -31,7 +31,7 @@ class CommonbrainChatHistory(BaseChatMessageHistory):
 
     def __init__(self, brain: Brain, session_id: str) -> None:
         """Open the history of a session, which may be new."""
-        self._log = MessageLog(brain, "langchain", (session_id,))
+        self._log = MessageLog(brain.as_model(), "langchain", (session_id,))
 
     @property
     def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride] histories override it so

@@ -61,7 +61,7 @@ class CommonbrainStore(BaseStore):
             ttl: defaults of the time to live; expired items are never returned.
 
         """
-        self._values = KeyedValues(brain, "langgraph")
+        self._values = KeyedValues(brain.as_model(), "langgraph")
         self._fields = fields
         self.ttl_config = ttl
 

@@ -91,7 +91,7 @@ class CommonbrainMemoryBlock(BaseMemoryBlock[str]):  # pyright: ignore[reportGen
         self._log(session_id).append(messages)
 
     def _log(self, session_id: str) -> MessageLog:
-        return MessageLog(self.brain, "llamaindex", (session_id,))
+        return MessageLog(self.brain.as_model(), "llamaindex", (session_id,))
 
 
 def _text_of(message: ChatMessage) -> str:

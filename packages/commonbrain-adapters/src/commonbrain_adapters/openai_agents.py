@@ -59,7 +59,7 @@ class CommonbrainSession:
             raise InvalidInputError("The session has no name.", hint="Give its id.")
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings or SessionSettings()
-        self._items = MessageLog(brain, FRAMEWORK, (session_id,), Scope(scope))
+        self._items = MessageLog(brain.as_model(), FRAMEWORK, (session_id,), Scope(scope))
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the latest items, or all, in chronological order."""

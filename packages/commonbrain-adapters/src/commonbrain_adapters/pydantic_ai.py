@@ -59,7 +59,7 @@ class CommonbrainToolset(FunctionToolset[Any]):
             raise InvalidInputError(
                 f"There is no tool {', '.join(unknown)}.", hint=f"Choose from {', '.join(known)}."
             )
-        caller = _BrainCaller(brain)
+        caller = _BrainCaller(brain.as_model())
         super().__init__(
             [_tool(load_operation(name), caller) for name in tools], id=id, max_retries=_RETRIES
         )
