@@ -105,7 +105,7 @@ async def caller_by(request: pytest.FixtureRequest, path: Path, stack: AsyncExit
         return lambda operation, given: by_command(command, operation, given)
     brain = a_brain(path)
     if request.param == "mcp":
-        client = await stack.enter_async_context(Client(build_server(lambda: brain)))
+        client = await stack.enter_async_context(Client(build_server(lambda: brain, is_owner=True)))
         stack.callback(brain.close)
 
         async def by_mcp(operation: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -151,7 +151,7 @@ async def test_library_command_and_mcp_give_the_same_json(
             "job": {"op": "list", "state": "dead"},
             "status": {},
         }
-        async with Client(build_server(lambda: brain)) as client:
+        async with Client(build_server(lambda: brain, is_owner=True)) as client:
             for operation in load_operations():
                 if operation.name not in TOOLS:
                     continue

@@ -64,7 +64,7 @@ def test_note_of_several_lines_is_quoted_on_each_line(command: Command) -> None:
 async def test_agent_with_a_pending_action_item_is_shown_the_call_that_acks_it(path: Path) -> None:
     with a_brain(path, agent="ada") as brain:
         id_ = stored(brain, TASK, kind="task", must_ack=True)
-        server = build_server(lambda: brain, agent="bo")
+        server = build_server(lambda: brain, agent="bo", is_owner=True)
         async with Client(server) as client:
             held = await client.call_tool("remember", {"text": "The kettle is blue"})
             assert held.is_error

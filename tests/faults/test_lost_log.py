@@ -227,7 +227,7 @@ def test_store_that_others_write_is_opened_without_a_report(
         assert [one.hear_out()[-1] for one in writers] == [DONE, DONE]
 
 
-def test_unreadable_count_keeps_no_store_from_opening(
+def test_store_with_an_unreadable_count_opens(
     path: Path, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
     kill(path, remember)

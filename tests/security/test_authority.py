@@ -72,6 +72,7 @@ _WAYS_TO_END: Final[Mapping[str, Callable[[Brain, str], object]]] = {
 }
 
 
+@pytest.mark.requirement("ST-06")
 @pytest.mark.parametrize("way", _WAYS_TO_END)
 def test_model_ends_and_hides_nothing_that_a_person_wrote(
     person: Brain, model: Brain, way: str
@@ -145,15 +146,15 @@ def test_newer_fact_of_a_model_claims_nothing_and_asks_a_person_once(
 ) -> None:
     fact = stored(person, "The port of web1 is 8001.", kind="fact")
 
-    said = [
+    newer = [
         remember_one(model, f"The port of web1 is {port}.", kind="fact") for port in (8002, 8003)
     ]
 
-    assert [one.changes for one in said] == [(), ()]
+    assert [one.changes for one in newer] == [(), ()]
     known = {one.id: one for one in person.recall("the port of web1").items}
     assert not any("earlier" in note for note in known[fact].notes)
-    asked = [one for one in person.review().conflicts if fact in str(one)]
-    assert len(asked) == 1
+    questions = [one for one in person.review().conflicts if fact in str(one)]
+    assert len(questions) == 1
 
 
 def test_task_of_a_person_is_closed_by_the_agent_that_did_it(person: Brain, model: Brain) -> None:
@@ -165,9 +166,9 @@ def test_task_of_a_person_is_closed_by_the_agent_that_did_it(person: Brain, mode
 
 
 def test_derived_text_has_no_more_authority_than_its_source(person: Brain, model: Brain) -> None:
-    said = stored(model, "The build takes nine minutes on the runner.", kind="fact")
+    source = stored(model, "The build takes nine minutes on the runner.", kind="fact")
 
-    derived = stored(person, "Builds are slow on the runner.", kind="fact", derived_from=[said])
+    derived = stored(person, "Builds are slow on the runner.", kind="fact", derived_from=[source])
 
     assert person.get(derived).authority is Authority.MODEL
 
@@ -183,7 +184,7 @@ def test_bulk_forget_above_twenty_takes_a_person(person: Brain, model: Brain) ->
     assert person.forget(agent="mallory", reason="noise", confirm=21).count == 21
 
 
-def test_file_that_a_model_imports_binds_nobody(
+def test_rules_of_a_file_that_a_model_imports_wait(
     person: Brain, model: Brain, tmp_path: Path
 ) -> None:
     file = tmp_path / "CLAUDE.md"
@@ -203,7 +204,9 @@ def test_very_words_of_a_person_confirm_what_a_model_wrote(person: Brain, model:
     assert (again.id, person.get(rule).authority) == (rule, Authority.PERSON)
 
 
-def test_text_of_a_model_keeps_no_similar_one_of_a_person_out(person: Brain, model: Brain) -> None:
+def test_similar_text_of_a_model_does_not_refuse_that_of_a_person(
+    person: Brain, model: Brain
+) -> None:
     stored(model, "Never force-push to main; please open a pull request.", kind="rule")
 
     own = stored(person, RULE, kind="rule")
@@ -244,9 +247,9 @@ def test_command_at_a_terminal_is_a_persons_unless_an_agent_runs_it(
 ) -> None:
     assert environment.keys() <= AGENT_VARIABLES
 
-    said = _typed(path, **{**dict.fromkeys(AGENT_VARIABLES, ""), **AS_AGENT, **environment})
+    output = _typed(path, **{**dict.fromkeys(AGENT_VARIABLES, ""), **AS_AGENT, **environment})
 
-    assert ("quarantined" in said) is is_held
+    assert ("quarantined" in output) is is_held
 
 
 @pytest.mark.parametrize(("environment", "is_held"), [(AS_AGENT, True), (AS_PERSON, False)])

@@ -131,7 +131,7 @@ def test_lists_neither_show_nor_count_memories_of_others(world: World) -> None:
 
 
 async def test_resources_of_another_tenant_are_reported_as_missing(world: World) -> None:
-    server = build_server(lambda: world.attacker, agent="mallory")
+    server = build_server(lambda: world.attacker, agent="mallory", is_owner=True)
     errors: set[str] = set()
     async with Client(server) as client:
         for shown in (*world.theirs, *world.private, f"mem_{UNASSIGNED}", f"thr_{UNASSIGNED}"):

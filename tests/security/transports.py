@@ -70,7 +70,9 @@ def reading(world: World) -> Generator[Ask]:
 def mcp(world: World) -> Generator[Ask]:
     """Call by MCP, with the profile that shows most."""
     with anyio.from_thread.start_blocking_portal() as portal:
-        server = build_server(lambda: world.attacker, agent="mallory", profile=Profile.OPERATOR)
+        server = build_server(
+            lambda: world.attacker, agent="mallory", is_owner=True, profile=Profile.OPERATOR
+        )
         with portal.wrap_async_context_manager(Client(server)) as client:
 
             def ask(operation: AnyOperation, given: dict[str, Any]) -> str:

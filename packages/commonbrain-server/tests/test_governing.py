@@ -149,7 +149,7 @@ def test_policy_with_impossible_limits_is_invalid() -> None:
 async def test_profile_lists_its_tools_and_calls_no_others(brain: Brain) -> None:
     shown: dict[Profile, set[str]] = {}
     for profile in Profile:
-        async with Client(build_server(lambda: brain, profile=profile)) as client:
+        async with Client(build_server(lambda: brain, profile=profile, is_owner=True)) as client:
             shown[profile] = {tool.name for tool in (await client.list_tools()).tools}
             if profile is Profile.CORE:
                 with pytest.raises(Exception, match="There is no tool 'admin'"):
@@ -200,7 +200,9 @@ def test_tenants_have_pages(command: Command) -> None:
 @pytest.mark.requirement("OB-15")
 async def test_admin_reads_the_audit_over_mcp(brain: Brain) -> None:
     stored = brain.acting_as(agent="codex").remember("Releases are cut on Tuesdays", kind="rule")
-    async with Client(build_server(lambda: brain, profile=Profile.OPERATOR)) as client:
+    async with Client(
+        build_server(lambda: brain, profile=Profile.OPERATOR, is_owner=True)
+    ) as client:
         reply = await client.call_tool("audit", {"agent": "codex", "limit": 1})
         assert reply.structured_content is not None
         [line] = reply.structured_content["lines"]
