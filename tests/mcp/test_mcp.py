@@ -340,4 +340,4 @@ async def test_replies_of_recall_and_get_show_confidence_trust_and_tokens(brain:
     assert " | trust untrusted_web | confidence 0.38" in text_of(reply)
     assert text_of(reply).endswith(f"\nCertainty low, {structured(reply)['tokens']} tokens.")
     assert estimate(text_of(reply)) <= structured(reply)["tokens"]
-    assert " | trust untrusted_web | confidence 0.38" in text_of(shown)
+    assert " | trust untrusted_web | authority web | confidence 0.38" in text_of(shown)

@@ -134,7 +134,7 @@ def test_timeline_shows_the_same_text_of_four_dates_four_times(
     brain: Brain, clock: FakeClock, subtests: pytest.Subtests, *, kind: str, is_dated: bool
 ) -> None:
     times = [datetime.fromisoformat(f"2026-{date}T10:00").replace(tzinfo=UTC) for date in DATES]
-    clock.move(times[0] - clock.now())
+    clock.move((NOW if is_dated else times[0]) - clock.now())
     for at in times:
         if not is_dated:
             clock.move(at - clock.now())

@@ -354,7 +354,7 @@ def test_less_trusted_writer_cannot_replace_or_delete_a_value(
 ) -> None:
     store.put(USER, "a", {"n": 1})
     web = CommonbrainStore(brain.acting_as(agent="crawler", trust_ceiling=Trust.UNTRUSTED_WEB))
-    with pytest.raises(RejectedError, match="trust"):
+    with pytest.raises(RejectedError, match="authority"):
         web.put(USER, "a", {"n": 2})
     with pytest.raises(RejectedError, match="cannot be deleted"):
         web.delete(USER, "a")
@@ -379,8 +379,9 @@ def test_get_returns_the_corrected_value(brain: Brain, store: CommonbrainStore) 
     item = store.get(USER, "food")
     assert item is not None
     assert item.value == {"kind": None, "facts": [{"text": "Ada likes pasta", "sure": True}]}
-    store.put(USER, "food", {"text": "Ada likes rice"})
-    assert store.search(USER)[0].value == {"text": "Ada likes rice"}
+    # The agent replaces its own words, and what a person corrected only with a person's consent.
+    with pytest.raises(RejectedError, match="authority"):
+        store.put(USER, "food", {"text": "Ada likes rice"})
 
 
 @pytest.mark.parametrize("text", ["alpha beta gamma. " * 3000, ""], ids=["long", "empty"])

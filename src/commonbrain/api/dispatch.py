@@ -177,14 +177,24 @@ def authorize_call(
 
     """
     _check_role(operation, brain.caller)
-    if operation.needs_person(request):
-        check_is_person(brain.caller, f"To change what {operation.name} manages")
+    check_person(operation, brain, request=request)
     guard = brain.services.guard
     if guard is not None and operation.consumes_quota(request):
         guard.check_quota(brain.caller)
     if transport is not Transport.WEB:
         # The rule is for agents: a person has no session to boot.
         _check_has_booted(operation, brain)
+
+
+def check_person(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
+    """Check that a person makes a request that is for people alone.
+
+    Raises:
+        RejectedError: `person_required`; nothing was done.
+
+    """
+    if operation.needs_person(request):
+        check_is_person(brain.caller, f"Changing what `{operation.name}` manages")
 
 
 def record_denial(

@@ -11,6 +11,7 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from commonbrain.api.dispatch import check_person
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.context import GlobalOptions, open_brain_for
@@ -162,6 +163,7 @@ def build_command(
         else:
             request = _request(operation, options | preset, command=name)
         with open_brain_for(state, operation, request=request) as (brain, call):
+            check_person(operation, brain, request=request)
             if not (as_json or yes) and state.output.is_interactive:
                 _confirm_preview(operation, request, brain=brain)
             reply = (

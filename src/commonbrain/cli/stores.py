@@ -179,6 +179,7 @@ def run_restore(state: GlobalOptions, options: BackupOptions, *, as_json: bool) 
 
     """
     # The adapters take long to load; help and completion do without.
+    from commonbrain.runtime.callers import check_command_is_of_person  # noqa: PLC0415
     from commonbrain.runtime.stores import preview_restore, restore  # noqa: PLC0415
 
     if as_json and not (options.is_confirmed or options.is_dry_run):
@@ -194,6 +195,7 @@ def run_restore(state: GlobalOptions, options: BackupOptions, *, as_json: bool) 
     if options.is_dry_run:
         typer.echo("Nothing was changed. Run it again without --dry-run.")
         return
+    check_command_is_of_person("Replacing a store by a backup")
     if not options.is_confirmed:
         typer.confirm("Replace the store with the backup?", abort=True)
     with progress_bar("restoring", is_shown=not as_json) as move:

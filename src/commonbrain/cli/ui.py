@@ -16,6 +16,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.callers import check_command_is_of_person
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
@@ -41,6 +42,7 @@ def run_ui(state: GlobalOptions, *, port: int, opens_browser: bool) -> None:
         UnavailableError: the store cannot be opened.
 
     """
+    check_command_is_of_person("Opening the page, on which people decide,")
     with (
         closing(_listen(port)) as listener,
         state.open(server_name="ui") as brain,

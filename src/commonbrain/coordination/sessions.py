@@ -136,8 +136,11 @@ def commit_rules(unit: UnitOfWork) -> CheckpointResult:
     """Find the rules about commits, and the skills that have them among their keywords."""
     query_scope = unit.query_scope(Filter(kinds=(Kind.RULE,), project=unit.caller.project))
     hits = unit.tx.index.lexical(COMMIT_TERMS, query_scope, limit=_COMMIT_RULES_READ)
+    # However many rules of models are about commits, none pushes a BLOCKER out.
+    blocking = unit.tx.briefing.blockers(query_scope, limit=_COMMIT_RULES_READ)
     triggers = unit.tx.memories.skills(query_scope)
-    memories = unit.tx.memories.get(list(dict.fromkeys([*(hit.id for hit in hits), *triggers])))
+    read = (*(hit.id for hit in hits), *blocking.ids, *triggers)
+    memories = unit.tx.memories.get(list(dict.fromkeys(read)))
     about = [
         id_
         for id_, one in memories.items()

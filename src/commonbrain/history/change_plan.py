@@ -312,8 +312,8 @@ def how_resolved(memory: Memory) -> str:
     """Describe who can resolve a proposal, and how."""
     id_ = ids.show(ids.MEMORY, memory.id)
     return (
-        "Nothing is changed yet. Ask the user to decide: "
-        f"brain revise approve {id_} or reject {id_}, or on the page."
+        "Nothing is changed yet. Ask the user to decide, on the page or in a terminal: "
+        f"brain revise approve {id_} --reason WHY, or reject."
     )
 
 

@@ -39,7 +39,7 @@ from commonbrain.model.tasks import (
     must_be_acknowledged,
 )
 from commonbrain.model.timestamps import instant
-from commonbrain.security.authority import Proposal, intrinsic_trust, is_trusted
+from commonbrain.security.authority import Proposal, check_authorized, intrinsic_trust, is_trusted
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease
 from commonbrain.text.normalisation import normalise, normalise_line
@@ -312,7 +312,8 @@ def _withdraw(unit: UnitOfWork, memory: Memory) -> ChangePlan:
     """Plan to lift an action item, which stays as a rule or task that blocks nobody.
 
     Raises:
-        RejectedError: `insufficient_role`, the caller is neither its author nor an admin.
+        RejectedError: `insufficient_role`, the caller is neither its author nor an admin;
+            `trust_override_denied`, a person set it.
 
     """
     check_may_write(unit.caller, memory.scope)
@@ -324,6 +325,7 @@ def _withdraw(unit: UnitOfWork, memory: Memory) -> ChangePlan:
             hint=f"Acknowledge it: revise ack {show(memory)}, value will_execute; "
             f"in a shell, brain task ack {show(memory)} will_execute.",
         )
+    check_authorized(unit.caller, memory)
     if not isinstance(memory.detail, RuleDetail | TaskDetail):
         return ChangePlan()
     lifted = replace(memory, detail=replace(memory.detail, must_ack=False))

@@ -52,7 +52,7 @@ from commonbrain.model.links import DISAGREEMENTS, STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write
+from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import WITHDRAW, Decision
 from commonbrain.retrieval.get import fetch
@@ -134,7 +134,7 @@ def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     # A change of one memory can affect another, or lead into another project.
     outcomes = [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
     _check_pending_acks(unit, [*_amended(plan), *outcomes], proposal=proposal)
-    if not is_unrestricted and not _is_permitted(unit, plan, op=proposal.op):
+    if not is_unrestricted and not _is_permitted(unit, plan, proposal=proposal):
         held = propose(unit, proposal, target=memory)
         return ReviseResult(
             id=show(held),
@@ -155,13 +155,17 @@ def _check_pending_acks(unit: UnitOfWork, memories: list[Memory], *, proposal: P
 def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     """Approve a pending memory; a proposed change is carried out in the same transaction.
 
+    An active memory that no person wrote gets the authority of the approver.
+
     Raises:
         RejectedError: it is not pending, the caller lacks the authority, or the change is not
             possible.
 
     """
     memory = unit.fetch(proposal.id)
-    _check_awaits(memory)
+    is_unconfirmed = memory.state is State.ACTIVE and memory.authority is not Authority.PERSON
+    if not is_unconfirmed:
+        _check_awaits(memory)
     check_may_resolve(unit.caller, memory)
     carried = proposal_of(memory)
     if carried is None:
@@ -195,7 +199,8 @@ def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     """Reject a pending memory; its author may withdraw it too."""
     memory = unit.fetch(proposal.id)
     _check_awaits(memory)
-    is_own = memory.agent == unit.caller.agent and unit.caller.role is not Role.READER
+    is_author = memory.agent == unit.caller.agent and unit.caller.role is not Role.READER
+    is_own = is_author and unit.caller.authority.covers(memory.authority)
     if not is_own:
         check_may_resolve(unit.caller, memory)
     else:
@@ -204,14 +209,24 @@ def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
 
 
-def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, op: Action) -> bool:
+def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, proposal: Proposal) -> bool:
     for one in _amended(plan):
         check_may_write(unit.caller, one.scope)
     is_untrusted = unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
-    # Whoever works on a task reports its status, whoever set the task.
-    has_authority = is_trusted if op is Action.STATUS else is_authorized
-    within = all(has_authority(unit.caller, one) for one in _amended(plan))
+    has_authority = is_trusted if _is_report(proposal) else is_authorized
+    other_id = proposal.arguments.get("other")
+    # Both sides of a conflict are decided on.
+    is_of_two = proposal.op is Action.KEEP_BOTH and other_id is not None
+    others = [unit.fetch(ids.parse(ids.MEMORY, str(other_id)))] if is_of_two else []
+    within = all(has_authority(unit.caller, one) for one in (*_amended(plan), *others))
     return within and not (plan.requires_trust and is_untrusted)
+
+
+def _is_report(proposal: Proposal) -> bool:
+    """Return whether a change reports how a task goes, as whoever works on it does."""
+    changed = {name for name, value in proposal.arguments.items() if value is not None}
+    is_progress = proposal.arguments.get("status") != TaskStatus.STALE
+    return proposal.op is Action.STATUS and changed == {"status"} and is_progress
 
 
 def _amended(plan: ChangePlan) -> list[Memory]:

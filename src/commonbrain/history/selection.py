@@ -243,7 +243,7 @@ def denial_reason(caller: Caller, memory: Memory) -> str | None:
     if not is_trusted(caller, memory):
         return f"Its trust, {memory.trust}, exceeds the caller's."
     if not caller.authority.covers(memory.authority):
-        return f"It is of a {memory.authority}, the caller a {caller.authority}: ask the user."
+        return f"A {memory.authority} wrote it; ask the user to change it."
     return None
 
 

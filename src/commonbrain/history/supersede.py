@@ -54,7 +54,9 @@ def inheritance_of(
         detail = replace(detail, skill=None)
     has_ttl = isinstance(old.detail, FactDetail) and old.detail.ttl_s is not None
     is_over = old.expires_at is not None and old.expires_at <= unit.now
-    inherits_expiry = draft.detail is None and not has_ttl and not is_over
+    # A higher authority does not take over when a lower one let it end.
+    is_owned = old.authority.covers(unit.caller.authority)
+    inherits_expiry = draft.detail is None and not has_ttl and not is_over and is_owned
     # Those who read a private memory read its revision.
     readers = (old.agent, *old.audience) if old.scope is Scope.PRIVATE else ()
     draft = _inherit_supports(unit, draft, old=old) if inherit_options.supports else draft
@@ -98,7 +100,8 @@ def supersede_with(
     check_is_head(unit, old)
     _check_rests_elsewhere(prepared.draft, old)
     # Its sources may narrow its scope and lower its trust, so the result is checked.
-    prepared = resolve_sources(unit, prepared)
+    own = prepared.authority
+    prepared = replace(resolve_sources(unit, prepared), authority=own)
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)

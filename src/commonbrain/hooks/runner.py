@@ -40,6 +40,7 @@ from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
 from commonbrain.runtime.callers import (
     PLAIN,
+    check_command_is_of_person,
     describe_process,
     is_off,
     may_share,
@@ -96,6 +97,7 @@ def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
 
 
 def _trust(running: HookOutput) -> None:
+    check_command_is_of_person("Trusting the project that a file names")
     file, project = trust_project(Path.cwd())
     running.answer = inert_line(f"The project of {file.parent} and below is {project}.")
 

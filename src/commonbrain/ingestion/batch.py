@@ -14,7 +14,7 @@ from commonbrain.ingestion.result import OnCommit, RememberResult
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_RETENTION_S
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX, NAME_CHARS_MAX, REPLY_RETENTION_S
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
@@ -178,3 +178,18 @@ def save_reply(
             at=context.now,
         )
     )
+
+
+def check_item_count(count: int) -> None:
+    """Check the number of items of one call.
+
+    Raises:
+        RejectedError: `limit_exceeded`.
+
+    """
+    if count > ITEMS_PER_CALL_MAX:
+        raise RejectedError(
+            f"{count} items were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            code="limit_exceeded",
+            hint="Send them in several calls, or use import.",
+        )

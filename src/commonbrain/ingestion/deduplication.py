@@ -23,7 +23,7 @@ from commonbrain.model.kinds import (
     Kind,
     kinds_where,
 )
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Authority, Scope, is_visible
 from commonbrain.model.timestamps import instant
@@ -325,13 +325,15 @@ def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDra
 def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:
     """Return whether a memory says the same with as much weight: trust, and a person's word.
 
-    A person's very words confirm a memory instead.
+    A person's very words confirm a memory instead, if nothing else differs.
     """
-    is_outranked = (
-        prepared.authority is Authority.PERSON
-        and memory.authority is not Authority.PERSON
-        and not is_same_text(memory.text, prepared.text)
+    is_same = (
+        is_same_text(memory.text, prepared.text)
+        and memory.detail == prepared.admitted.detail
+        and memory.expires_at == prepared.draft.expires_at
+        and memory.state is State.ACTIVE
     )
+    is_outranked = prepared.authority is Authority.PERSON is not memory.authority and not is_same
     return memory.trust.weight >= prepared.trust.weight and not is_outranked
 
 

@@ -38,7 +38,6 @@ from commonbrain.model.limits import (
     ATOMIC_WORDS_MAX,
     ATTACHMENT_BYTES_MAX,
     CHUNKS_MAX,
-    ITEMS_PER_CALL_MAX,
     NAME_CHARS_MAX,
     RAW_TEXT_BYTES_MAX,
     SOURCE_REF_CHARS_MAX,
@@ -65,10 +64,10 @@ from commonbrain.model.scope import (
     Trust,
     check_may_write,
     granted,
-    lowest,
 )
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
+from commonbrain.security.authority import authority_of
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.text.classification import (
     TaggedText,
@@ -230,21 +229,6 @@ def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
     return known
 
 
-def check_item_count(count: int) -> None:
-    """Check the number of items of one call.
-
-    Raises:
-        RejectedError: `limit_exceeded`.
-
-    """
-    if count > ITEMS_PER_CALL_MAX:
-        raise RejectedError(
-            f"{count} items were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
-            code="limit_exceeded",
-            hint="Send them in several calls, or use import.",
-        )
-
-
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -380,6 +364,9 @@ def _prepare(
     if isinstance(screened, Rejection):
         return screened
     named = _classified(_expand_sole_tag(screened.draft))
+    if draft.severity is None and caller.authority is not Authority.PERSON:
+        # Only what a model calls a BLOCKER waits for a person, not each "never" of its own.
+        named = replace(named, severity=named.severity and Severity.PATTERN)
     is_preference = draft.kind is None and named.kind is Kind.RULE and is_of_user(named.body)
     timer.end_stage("classify")
     # Check limits again, because composed or extracted text may be longer.
@@ -395,6 +382,9 @@ def _prepare(
     if who and isinstance(detail, TaskDetail) and not (detail.assignee or detail.must_ack):
         admitted = replace(admitted, detail=replace(detail, assignee=who))
     text = full_text(admitted.headline, admitted.body)
+    # Most of an imported conversation was said by a model.
+    is_said = draft.imported_from is not None and admitted.kind is Kind.MESSAGE
+    is_captured = draft.auto_captured or is_said
     # Read here, so that the transaction that stores it finds it read.
     read_undated(admitted.headline, admitted.body)
     return PreparedDraft(
@@ -402,22 +392,12 @@ def _prepare(
         admitted=admitted,
         scope=scope,
         trust=trust,
-        authority=_authority(draft, caller, kind=admitted.kind, trust=trust),
+        authority=authority_of(caller, trust=trust, is_captured=is_captured),
         project=project,
         entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
         parameters=parameters,
     )
-
-
-def _authority(draft: Draft, caller: Caller, *, kind: Kind, trust: Trust) -> Authority:
-    """Return who wrote a draft: the caller, unless it was captured or is untrusted."""
-    if trust is Trust.UNTRUSTED_WEB:
-        return Authority.WEB
-    # Most of an imported conversation was said by a model.
-    is_said = draft.imported_from is not None and kind is Kind.MESSAGE
-    is_captured = draft.auto_captured or is_said
-    return lowest([caller.authority, *([Authority.CAPTURED] if is_captured else [])])
 
 
 def _check_binds_all(admitted: Valid, caller: Caller) -> Valid | Rejection:

@@ -13,6 +13,7 @@ from commonbrain.ingestion.batch import (
     PreparedBatch,
     WriteContext,
     WriteOptions,
+    check_item_count,
     make_idempotency_record,
     replay_reply,
     save_reply,
@@ -43,7 +44,6 @@ from commonbrain.ingestion.pending_acks import check_open_items, check_pending_a
 from commonbrain.ingestion.preparation import (
     DraftFields,
     PreparedDraft,
-    check_item_count,
     draft_of,
     listed,
     parse_drafts,

@@ -65,6 +65,9 @@ def resolve_sources(context: WriteContext, prepared: PreparedDraft) -> PreparedD
         )
     trust = min((prepared.trust, *(one.trust for one in sources)), key=lambda one: one.weight)
     authority = lowest([prepared.authority, *(one.authority for one in sources)])
+    if context.options.revision_number:
+        # A revision inherits sources, and is in the words of whoever revises.
+        authority = prepared.authority
     scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: SCOPE_WIDTH[one])
     warnings = prepared.warnings
     if scope is not prepared.scope:
@@ -83,7 +86,12 @@ def check_skill(
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
     name = str(detail.skill["name"])
-    taken = namesakes(context, name=name, exclude_ids=context.options.exclude_ids)
+    taken = [
+        rule
+        for rule in namesakes(context, name=name, exclude_ids=context.options.exclude_ids)
+        # A lower authority takes no name from a higher one.
+        if rule.authority.covers(prepared.authority)
+    ]
     # The very same rule is no namesake, unless another scope or project makes it a new memory.
     if not taken or (exact is not None and exact.id in {rule.id for rule in taken}):
         return None

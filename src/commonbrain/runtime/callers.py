@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.hosts import is_url
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.sessions import PASSED_VARIABLES
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.local_socket import JsonObject, socket_path
@@ -63,7 +64,7 @@ def parse_command_line(words: Sequence[str], environment: Mapping[str, str]) -> 
 
 AGENT_VARIABLES: Final = frozenset(
     {
-        *("AGENT", "AI_AGENT", "AMP_CURRENT_THREAD_ID", "ANTIGRAVITY_AGENT", "AUGMENT_AGENT"),
+        *("AI_AGENT", "AMP_CURRENT_THREAD_ID", "ANTIGRAVITY_AGENT", "AUGMENT_AGENT"),
         *("CLAUDECODE", "CLAUDE_CODE", "CLINE_ACTIVE", "CODEX_CI", "CODEX_SANDBOX"),
         *("CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "COPILOT_CLI", "COPILOT_MODEL"),
         *("CURSOR_AGENT", "GEMINI_CLI", "GOOSE_TERMINAL", "JUNIE_DATA", "KIRO_SESSION_ID"),
@@ -90,6 +91,23 @@ def acts_for_owner(environment: Mapping[str, str]) -> bool:
     """Return whether the owner lets this process act as a person does, before settings load."""
     given = environment.get("COMMONBRAIN_AS_OWNER", "").strip().lower()
     return bool(given) and given not in FALSE_WORDS
+
+
+def check_command_is_of_person(what: str) -> None:
+    """Check that a person runs this command, or the owner's word; `what` names what it does.
+
+    Raises:
+        RejectedError: `person_required`; nothing was done.
+
+    """
+    if acts_for_owner(os.environ) or is_of_person(os.environ):
+        return
+    raise RejectedError(
+        f"{what} takes a person.",
+        code="person_required",
+        hint="Run it in a terminal of your own. A script that acts for its owner sets "
+        "COMMONBRAIN_AS_OWNER=true.",
+    )
 
 
 def describe_process() -> JsonObject:

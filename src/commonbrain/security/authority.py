@@ -13,7 +13,15 @@ from typing import Any, Final, cast
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.kinds import KINDS, Detail, Kind, Severity, TaskDetail, severity_of
+from commonbrain.model.kinds import (
+    KINDS,
+    Detail,
+    Kind,
+    RuleDetail,
+    Severity,
+    TaskDetail,
+    severity_of,
+)
 from commonbrain.model.memory import Memory, State, confidence
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.revision import Action
@@ -25,6 +33,7 @@ from commonbrain.model.scope import (
     Trust,
     check_may_write,
     granted,
+    lowest,
 )
 from commonbrain.model.tasks import must_be_acknowledged, needs_ack
 
@@ -75,17 +84,26 @@ def is_trusted(caller: Caller, memory: Memory) -> bool:
     return caller.trust_ceiling.weight >= memory.trust.weight
 
 
+def authority_of(caller: Caller, *, trust: Trust, is_captured: bool) -> Authority:
+    """Return the authority of a text: the caller's, unless it was captured or is untrusted."""
+    if trust is Trust.UNTRUSTED_WEB:
+        return Authority.WEB
+    return lowest([caller.authority, *([Authority.CAPTURED] if is_captured else [])])
+
+
 def awaits_person(kind: Kind, detail: Detail, *, scope: Scope, authority: Authority) -> bool:
     """Return whether a text would bind or reach more than its authority may without a person.
 
-    A model may make rules, but no BLOCKER; what was captured or comes from the web neither binds
-    nor reaches everyone.
+    A model may make rules, but no BLOCKER and no skill that is always shown, and nothing global;
+    what was captured or comes from the web does not bind.
     """
     if authority is Authority.PERSON:
         return False
-    if severity_of(detail) is Severity.BLOCKER:
+    skill = detail.skill if isinstance(detail, RuleDetail) else None
+    is_always_shown = skill is not None and bool(skill.get("always_on"))
+    if severity_of(detail) is Severity.BLOCKER or is_always_shown or scope is Scope.GLOBAL:
         return True
-    binds = KINDS[kind].is_binding or scope is Scope.GLOBAL or must_be_acknowledged(detail)
+    binds = KINDS[kind].is_binding or must_be_acknowledged(detail)
     return binds and not authority.covers(Authority.MODEL)
 
 
@@ -154,7 +172,7 @@ def check_authorized(caller: Caller, memory: Memory) -> None:
     """
     if not caller.authority.covers(memory.authority):
         raise RejectedError(
-            f"{ids.show(ids.MEMORY, memory.id)} is of a {memory.authority}, the caller a "
+            f"{ids.show(ids.MEMORY, memory.id)} was written by a {memory.authority}; you act as a "
             f"{caller.authority}.",
             code="trust_override_denied",
             hint="Ask the user to do it, or annotate it.",

@@ -29,6 +29,7 @@ from commonbrain.model.revision import Revision
 from commonbrain.model.scope import Caller, lowest
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision
+from commonbrain.security.authority import check_is_person
 from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
@@ -131,7 +132,7 @@ class Merge:
             The number of lines read, and the outcome of each.
 
         Raises:
-            RejectedError: `insufficient_role`, the caller is not an admin; or
+            RejectedError: `insufficient_role`, the caller is not an admin; `person_required`; or
                 `action_items_pending`, in a project of the file.
             InvalidInputError: the file has another format, was truncated, or has more lines than
                 allowed: earlier lines are merged.
@@ -139,6 +140,8 @@ class Merge:
 
         """
         check_may_move(self.caller)
+        if not dry_run:
+            check_is_person(self.caller, "Merging an export, which may end what people wrote,")
         check_is_path(source)
         report = resume.since or ImportReport(format=OWN_FORMAT, source=str(source))
         lines = read_archive(Path(source))
