@@ -64,7 +64,12 @@ async def test_three_agents_share_a_working_day_over_mcp(brain: Brain) -> None:
     ):
         # The morning: what binds is set, and who comes later wakes knowing it.
         await call(ann, "boot", project=PROJECT, task="prepare the release")
-        await call(ann, "remember", text=RULE, kind="rule", severity="BLOCKER", project=PROJECT)
+        held = await call(
+            ann, "remember", text=RULE, kind="rule", severity="BLOCKER", project=PROJECT
+        )
+        assert held["items"][0]["status"] == "quarantined"
+        # A person decides what an agent proposes to bind everyone.
+        brain.revise.approve(held["items"][0]["id"], reason="agreed")
         item = await call(
             ann, "remember", text=ACTION_ITEM, kind="task", project=PROJECT, must_ack=True
         )

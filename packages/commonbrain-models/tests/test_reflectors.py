@@ -17,7 +17,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
 from commonbrain.runtime.models import REFLECTORS, Options
-from commonbrain.testing.builders import NOON, a_brain
+from commonbrain.testing.builders import NOON, FakeClock, a_brain
 from commonbrain.text.summaries import SourceText
 from tests.model_server import NO_PAUSE, Answer, ModelServer
 from tests.reflecting import CHECKOUT, GARDEN, every, reflect, store_events
@@ -123,7 +123,7 @@ def test_reflection_of_a_model_is_stored_with_sources_and_cost(
 ) -> None:
     answer = reply_with(POINT, facts=(FACT,), headline="Checkout build 811")
     server.script.append(answering("ollama", answer))
-    with a_brain(path) as opened:
+    with a_brain(path, clock=FakeClock(NOON + timedelta(hours=2))) as opened:
         brain = with_model(opened, server)
         store_in_order(brain)
 
@@ -150,7 +150,7 @@ def test_unusable_answer_is_counted_and_replaced_by_an_extractive_summary(
     server: ModelServer, path: Path, answer: Answer
 ) -> None:
     server.script.append(answer)
-    with a_brain(path) as opened:
+    with a_brain(path, clock=FakeClock(NOON + timedelta(hours=2))) as opened:
         brain = with_model(opened, server)
         store_events(brain, CHECKOUT)
 
@@ -167,7 +167,7 @@ def test_run_that_has_spent_its_token_budget_sends_no_more_requests(
     server: ModelServer, path: Path
 ) -> None:
     server.script.append(answering("ollama", reply_with(POINT)))
-    with a_brain(path) as opened:
+    with a_brain(path, clock=FakeClock(NOON + timedelta(hours=2))) as opened:
         brain = with_model(opened, server, tokens=100)
         store_in_order(brain)
         store_events(brain, GARDEN, project="garden", occurred_at=NOON + timedelta(hours=1))

@@ -161,4 +161,4 @@ def _plain(value: object) -> object:
         return {one.name: each for one, each in given.items() if each != one.default}
     if isinstance(value, datetime):
         return value.isoformat()
-    return str(value)
+    return sorted(value) if isinstance(value, frozenset) else str(value)

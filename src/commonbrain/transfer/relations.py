@@ -203,7 +203,7 @@ def _may_retire(context: WriteContext, old: Memory, *, new: Memory, format_: str
         and is_authorized(context.caller, old)
         and (old.scope is not Scope.GLOBAL or context.caller.role is Role.ADMIN)
         and new.trust.weight >= old.trust.weight
-        and new.authority.covers(old.authority)
+        and (is_own or new.authority.covers(old.authority))
     )
 
 
