@@ -161,4 +161,6 @@ def _plain(value: object) -> object:
         return {one.name: each for one, each in given.items() if each != one.default}
     if isinstance(value, datetime):
         return value.isoformat()
-    return sorted(value) if isinstance(value, frozenset) else str(value)
+    if isinstance(value, frozenset):
+        return sorted(cast("frozenset[str]", value))
+    return str(value)
