@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from sqlalchemy import Connection, Engine, event
 
@@ -27,12 +28,20 @@ _LISTENERS: list[Callable[[str], None]] = []
 """The last one hears each statement of the brains before it runs."""
 
 
+_HEARD: Final = "heard by a simulation"
+
+
 @event.listens_for(Engine, "engine_connect")
 def _listen(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
         raw = connection.connection.dbapi_connection
         assert raw is not None
-        raw.set_trace_callback(_LISTENERS[-1] if _LISTENERS else None)
+        if _LISTENERS:
+            raw.set_trace_callback(_LISTENERS[-1])
+            connection.info[_HEARD] = True
+        elif connection.info.pop(_HEARD, False):
+            # Only what was set here is taken away: other tests listen too.
+            raw.set_trace_callback(None)
 
 
 @dataclass(slots=True)
