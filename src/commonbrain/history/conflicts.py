@@ -170,8 +170,11 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
     trust = max(memory.trust, other.trust, key=lambda one: one.weight)
-    confirmed = endorsed(
-        memory, trust=trust, authority=unit.caller.authority, parameters=unit.parameters
+    is_weaker = memory.trust is not trust or not memory.authority.covers(other.authority)
+    confirmed = (
+        endorsed(memory, trust=trust, authority=unit.caller.authority, parameters=unit.parameters)
+        if is_weaker
+        else memory
     )
     raised = replace(confirmed, superseded_count=other.superseded_count + 1)
     removed = superseded(other, by=memory.id, at=unit.now)

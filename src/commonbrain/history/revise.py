@@ -223,7 +223,7 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, proposal: Proposal) -> 
 
 
 def _is_report(proposal: Proposal) -> bool:
-    """Return whether a change reports how a task goes, as whoever works on it does."""
+    """Return whether a change only reports how a task goes."""
     changed = {name for name, value in proposal.arguments.items() if value is not None}
     is_progress = proposal.arguments.get("status") != TaskStatus.STALE
     return proposal.op is Action.STATUS and changed == {"status"} and is_progress

@@ -66,7 +66,7 @@ def resolve_sources(context: WriteContext, prepared: PreparedDraft) -> PreparedD
     trust = min((prepared.trust, *(one.trust for one in sources)), key=lambda one: one.weight)
     authority = lowest([prepared.authority, *(one.authority for one in sources)])
     if context.options.revision_number:
-        # A revision inherits sources, and is in the words of whoever revises.
+        # A revision inherits sources, but its words are those of its author.
         authority = prepared.authority
     scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: SCOPE_WIDTH[one])
     warnings = prepared.warnings

@@ -399,7 +399,7 @@ class _RecordWriter:
             )
         return replace(
             memory,
-            # A file says who wrote it, so it gives no more authority than whoever merges it has.
+            # A file claims its authority, which is limited to that of the caller.
             authority=lowest([memory.authority, self.context.caller.authority]),
             superseded_by=None,
             superseded_at=None,

@@ -339,7 +339,7 @@ class BrowserPages:
         """Return the visit of a login; it counts against the caller's rate limit."""
         authorize(self.brain.services, login.caller)
         return Visit(
-            # Behind a login stands a person, whatever credential it was.
+            # The page is for people, whatever the credential of the login.
             brain=Brain(self.brain.services, replace(login.caller, authority=Authority.PERSON)),
             parameters=request.query_params,
             form=form,
