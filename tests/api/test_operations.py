@@ -5,21 +5,19 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from mcp import Client
 
 import commonbrain
 from commonbrain.api import operations
-from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport, load_operations
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
 from commonbrain.extras import load_row, load_rows
 from commonbrain.mcp.server import build_server, tools_of
-from commonbrain.mcp.tool_calls import load_and_run_tool
-from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from tests.distributions import add_distribution
 
@@ -62,28 +60,6 @@ def test_operation_of_a_package_that_is_not_installed_says_what_to_install() -> 
         row.load()
     assert missing.value.code == "extra_missing"
     assert "pip install 'commonbrain[nothing]'" in missing.value.hint
-
-
-class Stranger:
-    """A caller whose calls reach no store."""
-
-    def brain(self, *, session: str | None = None, starts: bool = False) -> NoReturn:
-        raise AssertionError((session, starts))
-
-    def record_missed_call(self, call: CallContext, error: CommonbrainError, /) -> NoReturn:
-        raise AssertionError((call, error))
-
-    def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
-        return error
-
-
-def test_tool_of_a_package_that_is_not_installed_says_what_to_install() -> None:
-    row = replace(OPERATIONS[0], extra="nothing")
-
-    reply = load_and_run_tool(row, {}, caller=Stranger())
-
-    assert reply.is_error
-    assert "pip install 'commonbrain[nothing]'" in reply.text
 
 
 def test_every_operation_states_its_purpose_in_at_most_200_characters() -> None:

@@ -203,7 +203,7 @@ class BackgroundServer:
                 self._host = host = SharedServer(
                     self.options.store, local, is_background=True, observe=self._observe
                 )
-                host.start(takes_over=True)
+                host.start()
                 self._sessions.wait(self._is_current)
         finally:
             self._leave()

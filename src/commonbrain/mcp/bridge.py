@@ -211,7 +211,7 @@ class Bridge:
             self._local.close()
             raise
         self._divert_stdio()
-        host.start(takes_over=self.replay.has_begun)
+        host.start()
         self._is_loaded.set()
         ours, theirs = socket.socketpair()
         arguments = (self._request(), theirs)

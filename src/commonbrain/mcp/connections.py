@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 import asyncio
 import socket
-from typing import Any, Final
+from typing import Final
 
 from commonbrain.mcp.replay import LINE_BYTES_MAX
 
@@ -196,12 +196,10 @@ _HEADER_BYTES: Final = 32
 
 @dataclass(slots=True)
 class LineStream:
-    """Reads and writes lines; some may be put back, and a read may be given up."""
+    """Reads and writes lines."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    _returned: list[bytes] = field(default_factory=list[bytes])
-    _pending: asyncio.Task[bytes] | None = None
 
     @classmethod
     async def open(cls, connection: socket.socket) -> Self:
@@ -211,26 +209,10 @@ class LineStream:
 
     async def read(self) -> bytes:
         """Return the next line; empty at the end."""
-        if self._returned:
-            return self._returned.pop(0)
-        pending, self._pending = self._pending, None
         # A connection that breaks ends like one that is closed.
         with suppress(OSError):
-            return await (pending or self.reader.readline())
+            return await self.reader.readline()
         return b""
-
-    async def read_until(self, over: asyncio.Future[Any]) -> bytes | None:
-        """Return the next line; None if a future is done first."""
-        if over.done():
-            return None
-        if self._pending is None:
-            self._pending = asyncio.ensure_future(self.reader.readline())
-        await asyncio.wait({self._pending, over}, return_when=asyncio.FIRST_COMPLETED)
-        return await self.read() if self._pending.done() else None
-
-    def put_back(self, lines: list[bytes]) -> None:
-        """Let the next reads return lines that were read."""
-        self._returned[:0] = lines
 
     def send(self, line: bytes) -> None:
         """Write a line with its end soon, unless the peer left."""

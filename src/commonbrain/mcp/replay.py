@@ -53,11 +53,6 @@ class ReplayBuffer:
     """The id of an answer that the client has already."""
     _number: int = 0
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a server has shaken hands with the client."""
-        return self._initialize is not None and self._initialized is not None
-
     def take(self, line: bytes) -> bytes:
         """Note a message from the client, and return it as it is sent to a server."""
         message = parse_object(line)

@@ -5,13 +5,12 @@ import gc
 import json
 import logging
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from threading import Condition, Thread
+from threading import Event, Thread
 from typing import Final, TypeAlias
 
 import anyio
@@ -22,21 +21,14 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import LocalModel
 from commonbrain.mcp.connections import (
-    ClientName,
     Connection,
     LazyBrain,
     LineStream,
     StdioCaller,
     find_client,
 )
-from commonbrain.mcp.early_calls import EarlyCall, answer_early
 from commonbrain.mcp.replay import ENDED, RESENT, SESSION
-from commonbrain.mcp.tool_calls import (
-    CALLS_AT_ONCE_MAX,
-    Delivery,
-    ToolReply,
-    load_and_run_tool,
-)
+from commonbrain.mcp.tool_calls import CALLS_AT_ONCE_MAX, Delivery
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.local_socket import JsonObject, LocalServer
 from commonbrain.runtime.settings_loading import load_settings
@@ -51,9 +43,6 @@ class SharedServer:
 
     store: str | None
     local: LocalServer
-    first_calls_s: float = 3.0
-    """How long it answers calls after a takeover before it imports the SDK, if no client needs it.
-    With the model they take a second, or two on a busy machine."""
     is_background: bool = False
     """Whether this process has no client of its own: it imports the SDK for the first one."""
     observe: Callable[[Answer], Answer] = lambda answer: answer
@@ -63,12 +52,8 @@ class SharedServer:
     """Done when the MCP SDK is imported."""
     _is_warm: bool = False
     """Whether the store is open and the model loaded, or that failed."""
-    _needs_sdk: bool = False
-    """Whether a client waits for the SDK."""
-    _early_calls: int = 0
-    """Calls in progress that began before the SDK was imported."""
-    _has_changed: Condition = field(default_factory=Condition)
-    """Notified when one of these three changes."""
+    _needs_sdk: Event = field(default_factory=Event)
+    """Set when a client waits for the SDK."""
     _own: Connection | None = None
     """The connection of this process's own client."""
     _is_closing: bool = False
@@ -85,20 +70,19 @@ class SharedServer:
         # Clients that leave meanwhile do not cancel it.
         self._sdk.set_running_or_notify_cancel()
 
-    def start(self, *, takes_over: bool) -> None:
-        """Load what clients need in the background.
-
-        New clients wait for the handshake, so the MCP SDK comes first. The clients of an earlier
-        server wait for their calls, so the store comes first, until one of them needs the SDK.
-        """
+    def start(self) -> None:
+        """Load in the background what clients need."""
         # Its many passes over what is imported take a tenth of the time.
         gc.disable()
-        Thread(target=self._load, args=(takes_over,), daemon=True, name="load").start()
+        Thread(target=self._load, daemon=True, name="load").start()
 
-    def _load(self, takes_over: bool) -> None:  # noqa: FBT001 the argument of a thread
+    def _load(self) -> None:
         try:
-            if takes_over:
-                self._answer_waiting()
+            if self.is_background:
+                # Hooks and commands need no SDK.
+                self._open_store()
+                _freeze()
+                self._needs_sdk.wait()
             # It takes a second.
             import_module("commonbrain.mcp.server")
             self._sdk.set_result(None)
@@ -106,44 +90,20 @@ class SharedServer:
             self._sdk.set_exception(error)
             raise
         finally:
-            # What was imported stays, so the collector need not visit it. Cycles of calls in
-            # progress stay too; to collect first would take 0.1 s, in which all threads wait.
-            gc.freeze()
-            gc.enable()
+            _freeze()
 
-    def _answer_waiting(self) -> None:
-        """Open the store, and wait until the calls that came are answered or a client needs more.
-
-        The import would take the processor from them.
-        """
-        Thread(target=self._open_for_calls, daemon=True, name="open").start()
-        with self._has_changed:
-            self._has_changed.wait_for(
-                lambda: self._needs_sdk or (self._is_warm and not self._early_calls),
-                self.first_calls_s,
-            )
-            if self.is_background:
-                # What serves hooks and commands is loaded; see `_load`.
-                gc.freeze()
-                gc.enable()
-                self._has_changed.wait_for(lambda: self._needs_sdk)
-
-    def _open_for_calls(self) -> None:
+    def _open_store(self) -> None:
         """Open the store and load the model."""
         try:
             embedder = self._lazy.get().services.embedder
             if isinstance(embedder, LocalModel):
-                # While the calls that wait import what they need.
                 embedder.load()
         except CommonbrainError:
             # The next call tries again and reports the error.
             pass
         except Exception:  # noqa: BLE001 the process serves more than the store
             _LOG.exception("The store could not be opened")
-        finally:
-            with self._has_changed:
-                self._is_warm = True
-                self._has_changed.notify_all()
+        self._is_warm = True
 
     @property
     def is_warm(self) -> bool:
@@ -209,35 +169,18 @@ class SharedServer:
         label = partial(_label, request["id"], is_repeatable=not is_own)
         threads = ThreadLimiter(CALLS_AT_ONCE_MAX)
 
-        async def answer(call: EarlyCall, client: ClientName) -> ToolReply:
-            run = partial(
-                load_and_run_tool,
-                call.row,
-                call.arguments,
-                caller=replace(caller, client=client),
-                delivery=label(call.number),
-            )
-            with self._count_early():
-                return await threads.run(run)
-
-        sdk = asyncio.wrap_future(self._sdk)
         try:
-            async with anyio.create_task_group() as tasks:
-                await answer_early(stream, answer, profile=profile, over=sdk, tasks=tasks)
-                with self._has_changed:
-                    # It is imported now, without waiting for the calls in progress.
-                    self._needs_sdk = True
-                    self._has_changed.notify_all()
-                await sdk
-                from commonbrain.mcp.server import serve_lines  # noqa: PLC0415 see `_load`
+            self._needs_sdk.set()
+            await asyncio.wrap_future(self._sdk)
+            from commonbrain.mcp.server import serve_lines  # noqa: PLC0415 see `_load`
 
-                await serve_lines(
-                    stream,
-                    caller=caller,
-                    threads=threads,
-                    profile=profile,
-                    label=label,
-                )
+            await serve_lines(
+                stream,
+                caller=caller,
+                threads=threads,
+                profile=profile,
+                label=label,
+            )
             await stream.write(_encode({ENDED: True}))
         finally:
             threads.close()
@@ -246,18 +189,6 @@ class SharedServer:
                 # Otherwise the client goes on with the next server.
                 connection.close()
 
-    @contextmanager
-    def _count_early(self) -> Generator[None]:
-        """Count a call as in progress."""
-        with self._has_changed:
-            self._early_calls += 1
-        try:
-            yield
-        finally:
-            with self._has_changed:
-                self._early_calls -= 1
-                self._has_changed.notify_all()
-
     def _brain_for(self, request: JsonObject) -> Brain:
         """Return the brain as the client of a request: its names, folder and process."""
         brain = self._lazy.get()
@@ -265,6 +196,16 @@ class SharedServer:
         from commonbrain.runtime.local_requests import brain_for  # noqa: PLC0415
 
         return brain_for(brain.services, request)
+
+
+def _freeze() -> None:
+    """Collect again, without visiting what was imported, which stays.
+
+    Cycles of calls in progress stay too: to collect first would take 0.1 s, in which all threads
+    wait.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 def _last_session(request: JsonObject, brain: Brain) -> str | None:

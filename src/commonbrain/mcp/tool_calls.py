@@ -18,7 +18,6 @@ from commonbrain.api.operation import (
     Transport,
     arguments_for_agents,
 )
-from commonbrain.api.operations import OperationRow
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, InterruptedCallError, InvalidInputError
 from commonbrain.model.escaping import inert
@@ -74,24 +73,6 @@ class ToolCaller(Protocol):
         ...
 
 
-def load_and_run_tool(
-    row: OperationRow,
-    arguments: Mapping[str, Any],
-    *,
-    caller: ToolCaller,
-    delivery: Delivery | None = None,
-) -> ToolReply:
-    """Import an operation and run it; every error becomes a reply."""
-    try:
-        operation = row.load()
-    except CommonbrainError as error:
-        # Its package is not installed.
-        return failure(caller.redact_error(error))
-    except Exception:  # noqa: BLE001 one call must not end the server
-        return _internal_failure(row.name)
-    return run_tool(operation, arguments, caller=caller, delivery=delivery)
-
-
 def run_tool(
     operation: Operation[Any, Any],
     arguments: Mapping[str, Any],
@@ -117,7 +98,10 @@ def run_tool(
     except CommonbrainError as error:
         return failure(caller.redact_error(error))
     except Exception:  # noqa: BLE001 one call must not end the server
-        return _internal_failure(operation.name)
+        _LOG.exception("%s failed", operation.name)
+        # The client sees no details.
+        error = CommonbrainError(INTERNAL_ERROR_TEXT, code="internal", hint=INTERNAL_ERROR_HINT)
+        return failure(error)
     text = inert(operation.render_text(reply))
     if takes_session and operation.name == BOOT:
         text += f"\nPass {SESSION_ARGUMENT} {brain.caller.session} in every call."
@@ -170,12 +154,6 @@ def _argument_error(operation: Operation[Any, Any], error: ValidationError) -> I
     )
     accepted = ", ".join(arguments_for_agents(operation.request)) or "no arguments"
     return InvalidInputError(" ".join(wrong), hint=f"The tool {operation.name} takes {accepted}.")
-
-
-def _internal_failure(name: str) -> ToolReply:
-    """Log the error that is being handled; the client sees no details."""
-    _LOG.exception("%s failed", name)
-    return failure(CommonbrainError(INTERNAL_ERROR_TEXT, code="internal", hint=INTERNAL_ERROR_HINT))
 
 
 def failure(error: CommonbrainError) -> ToolReply:
