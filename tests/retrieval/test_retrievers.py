@@ -105,8 +105,9 @@ def test_recall_past_its_deadline_skips_and_names_every_retriever(path: Path) ->
         stored(brain, "The build has two cores", kind="fact")
         answer = brain.recall("build cores last week", deadline_ms=1)
     assert answer.items == ()
-    assert [reason.partition(":")[0] for reason in answer.degraded[:3]] == [
+    assert [reason.partition(":")[0] for reason in answer.degraded[:4]] == [
         "skill",
+        "blocker",
         "lexical",
         "time",
     ]

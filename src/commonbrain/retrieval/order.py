@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import KINDS, SUMMARY, Kind, MessageDetail
+from commonbrain.model.kinds import (
+    KINDS,
+    SUMMARY,
+    Kind,
+    MessageDetail,
+    Severity,
+    severity_of,
+)
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import (
     Conflict,
@@ -31,6 +38,7 @@ from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import EARLIER, NEWER, Order, SourceTurn
 from commonbrain.model.revision import DEPRECATED
+from commonbrain.model.scope import Authority
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate, outranks
 from commonbrain.model.timestamps import show_day
@@ -141,8 +149,8 @@ def _repeat_for_times(table: Table, ranked: Sequence[Candidate]) -> list[Candida
 def _order_by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Order candidates by matter, each at the place of its best; each rank keeps its score.
 
-    Skills come first. A changed memory gets the feature `EARLIER` and a note that names what
-    changed it, which is brought in if it was not found.
+    Skills come first, but for a BLOCKER. A changed memory gets the feature `EARLIER` and a note
+    that names what changed it, which is brought in if it was not found.
     """
     skills = [one for one in ranked if one.features.get(SKILL)]
     others = [one for one in ranked if not one.features.get(SKILL)] if skills else ranked
@@ -150,7 +158,39 @@ def _order_by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
         others = _place_changed(table, others)
     if table.similarity is not None and len(others) > 1:
         others = _join_matters(table, others)
-    return [*skills, *others]
+    return _place_blocker(table, [*skills, *others])
+
+
+_BLOCKER_AT: Final = 2
+"""The last place, from 0, of the BLOCKER that is nearest to the question; hooks show three."""
+
+
+def _place_blocker(table: Table, ranked: list[Candidate]) -> list[Candidate]:
+    """Put a person's BLOCKER on what is asked third at the latest, and before skills of others.
+
+    Other authors choose how near their texts are to a question, and how many they are.
+    """
+    blockers = [
+        (cosine, place)
+        for place, one in enumerate(ranked)
+        if severity_of(one.memory.detail) is Severity.BLOCKER
+        and one.memory.authority is Authority.PERSON
+        and EARLIER not in one.features
+        and (cosine := table.cosines.get(one.memory.id, 0.0)) >= table.space.relevance_threshold
+    ]
+    if not blockers:
+        return ranked
+    _, found = max(blockers)
+    of_others = (
+        place
+        for place, one in enumerate(ranked[:_BLOCKER_AT])
+        if one.features.get(SKILL) and one.memory.authority is not Authority.PERSON
+    )
+    place = next(of_others, _BLOCKER_AT)
+    if found <= place:
+        return ranked
+    moved = [*ranked[:place], ranked[found], *ranked[place:found], *ranked[found + 1 :]]
+    return _assign_scores(moved, ranked)
 
 
 def _place_changed(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:

@@ -27,7 +27,7 @@ from commonbrain.model.recall_result import Order
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.skills import fired_skills
-from commonbrain.retrieval.table import GUIDANCE, SKILL, Table
+from commonbrain.retrieval.table import BLOCKER, GUIDANCE, SKILL, Table
 from commonbrain.text.preferences import Guidance, mark_of
 from commonbrain.text.time_expressions.mentions import marks_of
 
@@ -122,6 +122,16 @@ def _fetch_skills(search: Search) -> ScoresById:
     return dict.fromkeys(fired[: plan.parameters.skills_max], 1.0)
 
 
+_BLOCKERS_MAX: Final = 50
+"""BLOCKERs compared with a question; boot shows 20."""
+
+
+def _fetch_blockers(search: Search) -> ScoresById:
+    """Take what must not be broken, so that it is compared however many texts echo the question."""
+    ranked = search.tx.briefing.blockers(search.plan.query_scope, limit=_BLOCKERS_MAX)
+    return dict.fromkeys(ranked.ids, 1.0)
+
+
 def _fetch_lexical(search: Search) -> ScoresById:
     """Search by stemmed words (BM25), once more within the period that the query names."""
     plan, index = search.plan, search.tx.index
@@ -161,7 +171,7 @@ def _fetch_by_vector(search: Search) -> ScoresById:
     near = {hit.id: hit.score for hit in hits}
     if plan.filter.field is not None and search.tx.missing_embeddings.any_fields():
         search.degraded.append(_FIELDS_PENDING)
-    others = {id_ for name in ("time", SKILL) for id_ in search.matches.get(name, ())}
+    others = {id_ for name in ("time", SKILL, BLOCKER) for id_ in search.matches.get(name, ())}
     return near | _cosines(search, others - near.keys())
 
 
@@ -248,6 +258,14 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         weight=0.0,
         score_of_no_match=None,
         relevant_from=lambda _: ALWAYS,
+        reason=None,
+    ),
+    BLOCKER: Retriever(
+        applies_to=lambda search: bool(search.plan.query) and search.plan.is_about_now,
+        fetch=_fetch_blockers,
+        weight=0.0,
+        score_of_no_match=None,
+        relevant_from=lambda _: NEVER,
         reason=None,
     ),
     LEXICAL: Retriever(
@@ -368,7 +386,7 @@ def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
     columns["leads"] = np.array([own.get(after.get(id_, 0), 0.0) for id_ in ids])
     best = np.argsort(-columns["fused"], kind="stable")
     # What has to be followed comes first, however little it matches.
-    is_first = columns[SKILL] + columns[GUIDANCE] > 0
+    is_first = columns[SKILL] + columns[GUIDANCE] + columns[BLOCKER] > 0
     if is_first.any():
         best = np.concatenate([best[is_first[best]], best[~is_first[best]]])
     best = best[: plan.candidates]

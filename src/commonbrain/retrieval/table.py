@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     """One number for each row."""
 
 
+BLOCKER: Final = "blocker"
 GUIDANCE: Final = "guidance"
 SKILL: Final = "skill"
 
