@@ -9,6 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import PROBES_MAX, TASK_CHARS_MAX
 from commonbrain.model.sessions import Ending, Process
+from commonbrain.storage.interface import Heartbeat
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_brain
 from tests.at_work import (
@@ -243,7 +244,7 @@ def test_heartbeats_that_cannot_be_written_are_dropped_and_counted(brain: Brain)
     key = brain.session.meet().key
     assert key.startswith("ses_")
     brain.services.journal.flush()
-    assert brain.services.journal.beats_dropped == 1
+    assert brain.services.journal.dropped(Heartbeat) == 1
 
 
 def test_boot_with_new_metadata_replaces_the_oldest_beyond_the_limit(brain: Brain) -> None:

@@ -26,12 +26,19 @@ from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
 from commonbrain.model.memory import CLOCK_TOLERANCE, CURRENT_STATES
 from commonbrain.model.model_card import model_name
+from commonbrain.model.query import RecallTrace
 from commonbrain.model.scope import Caller, Role
 from commonbrain.model.timestamps import show_instant, show_second
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.services import Services
-from commonbrain.storage.interface import Finding, Progress, ignore_progress
+from commonbrain.storage.interface import (
+    Finding,
+    Heartbeat,
+    MemoryAccess,
+    Progress,
+    ignore_progress,
+)
 from commonbrain.storage.job_queue import key_of
 
 if TYPE_CHECKING:
@@ -142,7 +149,7 @@ class CallMetrics:
             is_sound=all(one.is_there for one in dependencies),
             dependencies=dependencies,
             uptime_s=(self.services.clock.now() - since).total_seconds() if since else None,
-            tool_events_dropped=self.services.journal.events_dropped,
+            tool_events_dropped=self.services.journal.dropped(ToolEvent),
             replicas=replicas,
         )
 
@@ -279,9 +286,9 @@ class Status:
             space=self.services.store.space.name,
             thresholds=self.services.store.space.thresholds,
             reranker=model.name if (model := self.services.reranker) else None,
-            traces_dropped=self.services.journal.dropped,
-            accesses_dropped=self.services.journal.accesses_dropped,
-            heartbeats_dropped=self.services.journal.beats_dropped,
+            traces_dropped=self.services.journal.dropped(RecallTrace),
+            accesses_dropped=self.services.journal.dropped(MemoryAccess),
+            heartbeats_dropped=self.services.journal.dropped(Heartbeat),
             hooks=hooks,
             silent_clients=silent,
             token_use=tokens,

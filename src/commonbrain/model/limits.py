@@ -106,7 +106,7 @@ SIMILAR_HINTS_MAX: Final = 5
 OMITTED_IDS_MAX: Final = 20
 
 JOURNAL_ENTRIES_MAX: Final = 5000
-"""Recall traces and accesses waiting in memory; beyond it the oldest are dropped."""
+"""Traces, accesses, heartbeats and events waiting in memory; beyond it the oldest are dropped."""
 IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64

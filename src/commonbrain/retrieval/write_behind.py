@@ -1,7 +1,7 @@
 """The write-behind queue: what reads leave to be written after they return.
 
 A recall must never wait for a writer. Its trace and accesses, and the heartbeat and tool event of
-every call, enter bounded queues here, and a thread writes them to the store. If the store is
+every call, enter a bounded queue here, and a thread writes them to the store. If the store is
 locked, full or read-only, entries are dropped and counted; a read never fails because of them.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.model import ids
@@ -33,10 +33,6 @@ from commonbrain.storage.interface import Heartbeat, MemoryAccess, ShownMemories
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store
-
-QueueEntry = TypeVar(
-    "QueueEntry", "RecallTrace", "MemoryAccess", "Heartbeat", "ToolEvent", "_PendingUse"
-)
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -70,38 +66,29 @@ class _PendingUse:
     at_ms: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
-    """Entries that are written together."""
+_Entry = RecallTrace | MemoryAccess | Heartbeat | ToolEvent | _PendingUse
+_EntryT = TypeVar("_EntryT", bound=_Entry)
+_NAMES: Final = {
+    RecallTrace: "recall traces",
+    MemoryAccess: "accesses",
+    Heartbeat: "heartbeats",
+    ToolEvent: "tool events",
+    _PendingUse: "uses",
+}
 
-    traces: Sequence[RecallTrace] = ()
-    accesses: Sequence[MemoryAccess] = ()
-    beats: Sequence[Heartbeat] = ()
-    events: Sequence[ToolEvent] = ()
-    uses: Sequence[_PendingUse] = ()
 
-    def __bool__(self) -> bool:
-        """Return whether there is anything to write."""
-        queues = (self.traces, self.accesses, self.beats, self.events, self.uses)
-        return any(queues)
+def _tenant_of(entry: _Entry) -> str:
+    match entry:
+        case RecallTrace():
+            return entry.caller.tenant
+        case _PendingUse():
+            return entry.use.tenant
+        case _:
+            return entry.tenant
 
-    def of(self, tenant: str) -> _Batch:
-        """Return the entries of one tenant."""
-        return _Batch(
-            traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
-            accesses=[access for access in self.accesses if access.tenant == tenant],
-            beats=[beat for beat in self.beats if beat.tenant == tenant],
-            events=[event for event in self.events if event.tenant == tenant],
-            uses=[one for one in self.uses if one.use.tenant == tenant],
-        )
 
-    def lost(self) -> str:
-        """Describe what was dropped."""
-        return (
-            f"{len(self.traces)} recall traces, {len(self.accesses)} accesses, "
-            f"{len(self.beats)} heartbeats, {len(self.events)} tool events and "
-            f"{len(self.uses)} uses were dropped"
-        )
+def _of_type(type_: type[_EntryT], entries: Iterable[_Entry]) -> list[_EntryT]:
+    return [one for one in entries if isinstance(one, type_)]
 
 
 class WriteBehindQueue:
@@ -125,13 +112,10 @@ class WriteBehindQueue:
         self._scanner = scanner
         self._clock = clock
         self._ledger = ledger or RecallLogPolicy()
-        self._waiting: deque[RecallTrace] = deque()
-        self._accesses: deque[MemoryAccess] = deque()
-        self._beats: deque[Heartbeat] = deque()
-        self._events: deque[ToolEvent] = deque()
-        self._uses: deque[_PendingUse] = deque()
+        self._waiting: deque[_Entry] = deque()
+        self._in_flight: Sequence[_Entry] = ()
+        self._dropped: Counter[type[_Entry]] = Counter()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
-        self._in_flight = _Batch()
         self._gather_s = flush_interval_s
         self._on_written = on_written
         self._since_ms: dict[str, float] = {}
@@ -139,30 +123,10 @@ class WriteBehindQueue:
         self._writing = threading.Lock()
         self._closing = threading.Event()
         self._writer: threading.Thread | None = None
-        self._dropped = 0
-        self._accesses_dropped = 0
-        self._beats_dropped = 0
-        self._events_dropped = 0
 
-    @property
-    def dropped(self) -> int:
-        """Traces lost because the store could not take them in time."""
-        return self._dropped
-
-    @property
-    def accesses_dropped(self) -> int:
-        """Accesses lost because the store could not take them in time."""
-        return self._accesses_dropped
-
-    @property
-    def beats_dropped(self) -> int:
-        """Heartbeats lost because the store could not take them in time."""
-        return self._beats_dropped
-
-    @property
-    def events_dropped(self) -> int:
-        """Tool events lost because the store could not take them in time."""
-        return self._events_dropped
+    def dropped(self, type_: type[RecallTrace | MemoryAccess | Heartbeat | ToolEvent]) -> int:
+        """Count the entries of a type lost because the store could not take them in time."""
+        return self._dropped[type_]
 
     def faults(self, tenant: str) -> list[ToolEvent]:
         """List the latest failed calls of a tenant in this process, newest first.
@@ -177,14 +141,12 @@ class WriteBehindQueue:
         if not (trace.is_watched or self._ledger.takes(trace.id)):
             return
         with self._lock:
-            self._dropped += _queue(self._waiting, trace)
-            self._start(trace.caller.tenant)
+            self._queue(trace)
 
     def touch(self, access: MemoryAccess) -> None:
         """Queue an access and return at once; the oldest is dropped if the queue is full."""
         with self._lock:
-            self._accesses_dropped += _queue(self._accesses, access)
-            self._start(access.tenant)
+            self._queue(access)
 
     def unwritten_shown(self, caller: Caller) -> tuple[ShownMemories, ...]:
         """Return what the caller's session was shown and the store may not hold yet, in order.
@@ -193,7 +155,7 @@ class WriteBehindQueue:
         in one of them.
         """
         with self._lock:
-            accesses = [*self._in_flight.accesses, *self._accesses]
+            accesses = _of_type(MemoryAccess, (*self._in_flight, *self._waiting))
         return tuple(
             access.shown
             for access in accesses
@@ -209,8 +171,7 @@ class WriteBehindQueue:
         dropped.
         """
         with self._lock:
-            _queue(self._uses, _PendingUse(use=use, at_ms=self._clock.elapsed_ms()))
-            self._start(use.tenant)
+            self._queue(_PendingUse(use=use, at_ms=self._clock.elapsed_ms()))
 
     def showing(self, use: FeedbackEvent) -> frozenset[int]:
         """Return the memories that an unwritten recall of this session has shown."""
@@ -218,7 +179,7 @@ class WriteBehindQueue:
         with self._lock:
             return frozenset(
                 id_
-                for trace in (*self._in_flight.traces, *self._waiting)
+                for trace in _of_type(RecallTrace, (*self._in_flight, *self._waiting))
                 if (trace.caller.agent, trace.caller.session) == (use.agent, use.session)
                 and trace.caller.tenant == use.tenant
                 for id_ in memory_ids.intersection(trace.packed)
@@ -227,8 +188,7 @@ class WriteBehindQueue:
     def beat(self, beat: Heartbeat) -> None:
         """Queue a heartbeat and return at once; the oldest is dropped if the queue is full."""
         with self._lock:
-            self._beats_dropped += _queue(self._beats, beat)
-            self._start(beat.tenant)
+            self._queue(beat)
 
     def note(self, event: ToolEvent) -> None:
         """Queue a tool event and return at once; the oldest is dropped if the queue is full."""
@@ -236,8 +196,7 @@ class WriteBehindQueue:
             if event.is_failed:
                 self._faults.append(event)
             if self._ledger.event_retention:
-                self._events_dropped += _queue(self._events, event)
-                self._start(event.tenant)
+                self._queue(event)
 
     def note_now(self, tenant: str, events: Sequence[ToolEvent]) -> None:
         """Write events of a tenant at once; each is stored once, however often it is passed.
@@ -274,11 +233,11 @@ class WriteBehindQueue:
                 # Until it is stored, readers find it here.
                 self._in_flight = waiting
             for tenant in due:
-                batch = waiting.of(tenant)
+                batch = [one for one in waiting if _tenant_of(one) == tenant]
                 if batch:
                     self._write(tenant, batch)
             with self._lock:
-                self._in_flight = _Batch()
+                self._in_flight = ()
 
     def close(self) -> None:
         """Write the remaining entries, without waiting while the store is locked."""
@@ -286,9 +245,12 @@ class WriteBehindQueue:
         if self._writer is not None:
             self._writer.join(_LEAVE_S)
 
-    def _start(self, tenant: str) -> None:
-        """Start the writer thread if there is something to write."""
-        self._since_ms.setdefault(tenant, self._clock.elapsed_ms())
+    def _queue(self, entry: _Entry) -> None:
+        """Append an entry for the writer thread, and drop the oldest if the queue is full."""
+        if len(self._waiting) >= JOURNAL_ENTRIES_MAX:
+            self._dropped[type(self._waiting.popleft())] += 1
+        self._waiting.append(entry)
+        self._since_ms.setdefault(_tenant_of(entry), self._clock.elapsed_ms())
         if self._writer is None and not self._closing.is_set():
             self._writer = threading.Thread(target=self._run, daemon=True, name="journal")
             self._writer.start()
@@ -298,53 +260,56 @@ class WriteBehindQueue:
             self.flush(gathered_s=self._gather_s - _PAUSE_S, ripe_s=self._gather_s + _PAUSE_S)
         self.flush()
 
-    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> _Batch:
-        """Take the entries of tenants from the queues, except feedback that is too recent."""
+    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> Sequence[_Entry]:
+        """Take the entries of tenants from the queue, except feedback that is too recent."""
         for tenant in tenants:
             del self._since_ms[tenant]
-        uses = _drain(self._uses, lambda one: one.use.tenant in tenants and one.at_ms <= ripe_ms)
-        for one in self._uses:
-            self._since_ms.setdefault(one.use.tenant, one.at_ms)
-        return _Batch(
-            uses=uses,
-            traces=_drain(self._waiting, lambda one: one.caller.tenant in tenants),
-            accesses=_drain(self._accesses, lambda one: one.tenant in tenants),
-            beats=_drain(self._beats, lambda one: one.tenant in tenants),
-            events=_drain(self._events, lambda one: one.tenant in tenants),
-        )
+        taken: list[_Entry] = []
+        left: deque[_Entry] = deque()
+        for one in self._waiting:
+            is_ripe = not isinstance(one, _PendingUse) or one.at_ms <= ripe_ms
+            is_taken = is_ripe and _tenant_of(one) in tenants
+            (taken if is_taken else left).append(one)
+            if isinstance(one, _PendingUse) and not is_taken:
+                self._since_ms.setdefault(one.use.tenant, one.at_ms)
+        self._waiting = left
+        return taken
 
-    def _write(self, tenant: str, batch: _Batch) -> None:
+    def _write(self, tenant: str, batch: Sequence[_Entry]) -> None:
         now = self._clock.now()
-        happened = EventBatch(
-            events=batch.events,
-            retained_since=now - self._ledger.event_retention,
-            uses=[one.use for one in batch.uses],
-        )
+        traces = _of_type(RecallTrace, batch)
+        events = _of_type(ToolEvent, batch)
+        uses = [one.use for one in _of_type(_PendingUse, batch)]
+        since = now - self._ledger.event_retention
         try:
             stored = self._store.note_reads(
                 tenant,
                 # Secrets are removed here, because the reader cannot wait for that.
                 traces=[
                     replace(trace, query=redacted(trace.query, self._scanner.find(trace.query)))
-                    for trace in batch.traces
+                    for trace in traces
                 ],
-                accesses=batch.accesses,
-                beats=batch.beats,
-                happened=happened if batch.events or batch.uses else None,
+                accesses=_of_type(MemoryAccess, batch),
+                beats=_of_type(Heartbeat, batch),
+                happened=EventBatch(events=events, retained_since=since, uses=uses)
+                if events or uses
+                else None,
                 retain_from=now - self._ledger.retention,
             )
         except CommonbrainError as error:
-            _LOG.warning("%s: %s", batch.lost(), error.message)
+            _LOG.warning("%s: %s", self._count_lost(batch), error.message)
         except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
-            _LOG.warning("%s", batch.lost(), exc_info=True)
+            _LOG.warning("%s", self._count_lost(batch), exc_info=True)
         else:
-            self._dropped += len(batch.traces) - stored
-            self._notify(tenant, batch.traces)
-            return
-        self._dropped += len(batch.traces)
-        self._accesses_dropped += len(batch.accesses)
-        self._beats_dropped += len(batch.beats)
-        self._events_dropped += len(batch.events)
+            self._dropped[RecallTrace] += len(traces) - stored
+            self._notify(tenant, traces)
+
+    def _count_lost(self, batch: Sequence[_Entry]) -> str:
+        """Count entries that could not be written as dropped, and describe them."""
+        lost = Counter(map(type, batch))
+        self._dropped += lost
+        each = ", ".join(f"{count} {_NAMES[type_]}" for type_, count in lost.items())
+        return f"{each} were dropped"
 
     def _notify(self, tenant: str, traces: Sequence[RecallTrace]) -> None:
         if self._on_written is None:
@@ -353,20 +318,3 @@ class WriteBehindQueue:
             self._on_written(tenant, traces)
         except Exception:  # noqa: BLE001 and whatever one listener meets
             _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
-
-
-def _queue(waiting: deque[QueueEntry], entry: QueueEntry) -> int:
-    """Append an entry; return the number of entries dropped for it."""
-    is_full = len(waiting) >= JOURNAL_ENTRIES_MAX
-    if is_full:
-        waiting.popleft()
-    waiting.append(entry)
-    return int(is_full)
-
-
-def _drain(waiting: deque[QueueEntry], matches: Callable[[QueueEntry], bool]) -> list[QueueEntry]:
-    """Take the matching entries from a queue; the others keep their order."""
-    entries = list(waiting)
-    waiting.clear()
-    waiting.extend(entry for entry in entries if not matches(entry))
-    return [entry for entry in entries if matches(entry)]
