@@ -214,6 +214,7 @@ def test_pruning_beyond_a_safety_limit_is_refused_with_the_limit(
 ) -> None:
     for query, rule in [
         ({"days": 29}, "30"),
+        ({"days": 10**14}, "36,500"),
         ({"limit": 51}, "50"),
         ({"kinds": ["rule"]}, "rule is never"),
     ]:

@@ -45,8 +45,9 @@ def test_item_with_an_invalid_confidence_is_rejected_without_the_rest_of_its_bat
 
 
 def test_details_out_of_bounds_cannot_be_constructed() -> None:
-    with pytest.raises(InvalidInputError):
-        FactDetail(ttl_s=0)
+    for ttl_s in (0, 10**20):
+        with pytest.raises(InvalidInputError):
+            FactDetail(ttl_s=ttl_s)
     with pytest.raises(InvalidInputError):
         EventDetail(importance=3.0)
     with pytest.raises(InvalidInputError):

@@ -147,6 +147,28 @@ def test_handshake_is_answered_though_the_store_cannot_be_opened(
     assert client.answer()["result"]["isError"]
 
 
+@pytest.mark.parametrize(
+    ("line", "id_"),
+    [
+        (REMEMBER.replace(b"kettle", b"\\ud83d"), 7),
+        (b'{"id": 7}', 7),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": ' + b"9" * 70_000 + b"}", None),
+        (b"[" * 20_000, None),
+        (b"no JSON", None),
+    ],
+)
+def test_message_that_cannot_be_read_is_answered(
+    server: SharedServer, client: Client, line: bytes, id_: int | None
+) -> None:
+    server.start()
+    client.send(line)
+    client.send(message("ping", id_=8))
+    answers = [client.answer() for _ in range(3)]
+
+    assert [one["id"] for one in answers if "error" in one] == [id_]
+    assert {one["id"] for one in answers if "result" in one} == {1, 8}
+
+
 def test_cancelled_call_gets_no_reply(path: Path, server: SharedServer, client: Client) -> None:
     with locked(path):
         client.send(REMEMBER)

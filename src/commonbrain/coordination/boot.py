@@ -34,6 +34,7 @@ from commonbrain.coordination.session_registry import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import is_owner, pending_items
+from commonbrain.ingestion.validation import check_address
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
@@ -424,6 +425,7 @@ class Boot:
         """
         task_text = self._checked_task(task)
         caller = self._caller(project or self.caller.project, client)
+        check_address((caller.project or "",), self.services.secret_scanner)
         given = checked_metadata(self.services, caller, given=metadata)
         checkout = self.services.processes.checkout(caller.contact.cwd)
         degraded: list[str] = []

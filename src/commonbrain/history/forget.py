@@ -29,6 +29,7 @@ from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where
 from commonbrain.model.limits import (
+    DAYS_MAX,
     FORGET_ALONE_MAX,
     PRUNE_AT_ONCE_MAX,
     PRUNE_DAYS_MIN,
@@ -229,7 +230,10 @@ class _PruneOptions:
 def _check_guards(days: int, *, limit: int, kinds: Sequence[Kind]) -> None:
     skipped = [kind for kind in kinds if not KINDS[kind].is_pruned]
     for is_broken, rule in (
-        (days < PRUNE_DAYS_MIN, f"days is {days}; at least {PRUNE_DAYS_MIN} are required."),
+        (
+            not PRUNE_DAYS_MIN <= days <= DAYS_MAX,
+            f"days is {days}; at least {PRUNE_DAYS_MIN} are required, at most {DAYS_MAX:,}.",
+        ),
         (
             not 0 < limit <= PRUNE_AT_ONCE_MAX,
             f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} per call are allowed.",

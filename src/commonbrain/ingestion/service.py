@@ -71,7 +71,7 @@ from commonbrain.ingestion.sources import (
     put_link,
     resolve_sources,
 )
-from commonbrain.ingestion.validation import Rejection, derive_headline
+from commonbrain.ingestion.validation import Rejection, check_address, derive_headline
 from commonbrain.invalidation.dependents import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
@@ -168,6 +168,7 @@ class Remember:
 
         `store` looks for duplicates again, since others may have written meanwhile.
         """
+        check_address((idempotency_key or "",), self.services.secret_scanner)
         timer = StageTimer(self.services.clock)
         validated = [self._prepare(one, options=options, timer=timer) for one in drafts]
         idempotency = (

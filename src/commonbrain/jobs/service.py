@@ -13,6 +13,7 @@ from commonbrain.consolidation.artifact_cleanup import (
     read_upload,
     schedule_purge,
 )
+from commonbrain.ingestion.validation import check_address
 from commonbrain.jobs.registry import check_arguments, kind_of
 from commonbrain.model import ids
 from commonbrain.model.errors import (
@@ -163,7 +164,7 @@ class Jobs:
         Raises:
             InvalidInputError: Unknown kind or invalid arguments; `extra_missing`, the package is
                 not installed that runs it.
-            RejectedError: The role is insufficient, or too many jobs wait.
+            RejectedError: The role is insufficient, or too many jobs wait; `secret_detected`.
 
         """
         known, arguments = kind_of(kind), dict(given or {})
@@ -173,6 +174,8 @@ class Jobs:
                 f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}."
             )
         check_arguments(kind, arguments)
+        texts = [one for one in arguments.values() if isinstance(one, str)]
+        check_address(texts, self.services.secret_scanner)
         self._check_role(known.role, what=kind)
         if known.is_personal:
             arguments["agent"] = self.caller.agent

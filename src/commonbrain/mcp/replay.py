@@ -145,6 +145,13 @@ def describe_too_long() -> bytes:
     return _error("null", _MALFORMED, text=f"A message is longer than {LINE_BYTES_MAX:,} bytes.")
 
 
+def describe_malformed(line: bytes) -> bytes:
+    """Return the answer to a line that is not a message, with its id if it has one."""
+    id_ = parse_object(line).get("id")
+    text = "This is not a message of JSON-RPC 2.0 in valid Unicode."
+    return _error(_key(id_ if type(id_) in {str, int} else None), _MALFORMED, text=text)
+
+
 @dataclass(slots=True)
 class LineSplitter:
     """Splits a stream into lines; one that is too long is dropped."""

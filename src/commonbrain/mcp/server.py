@@ -55,6 +55,7 @@ from commonbrain.mcp.connections import (
     StdioCaller,
     find_client,
 )
+from commonbrain.mcp.replay import describe_malformed
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.mcp.tool_calls import (
     BOOT,
@@ -450,7 +451,10 @@ async def _messages(
             async with to_server:
                 while line := await stream.read():
                     one = _decode(line, label=label, settle=settle)
-                    if isinstance(one, SessionMessage) and isinstance(one.message, JSONRPCRequest):
+                    if one is None:
+                        await stream.write(describe_malformed(line.partition(b" ")[2]))
+                        continue
+                    if isinstance(one.message, JSONRPCRequest):
                         await free.acquire()
                     await to_server.send(one)
                 # Calls in progress are cancelled without an answer when the stream closes.
@@ -477,8 +481,8 @@ def _decode(
     *,
     label: Callable[[bytes], Delivery | None],
     settle: Callable[[], Awaitable[None]],
-) -> SessionMessage | Exception:
-    """Decode a message of a client.
+) -> SessionMessage | None:
+    """Decode a message of a client; None if it is malformed.
 
     Args:
         line: the number of the message, and the message.
@@ -491,7 +495,7 @@ def _decode(
         message = jsonrpc_message_adapter.validate_json(
             text.decode(errors="replace"), by_name=False
         )
-    except ValueError as error:
-        return error
+    except ValueError:
+        return None
     about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)
     return SessionMessage(message, about)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from commonbrain.model.errors import InvalidInputError, parse_choice
+from commonbrain.model.limits import DAYS_MAX
 from commonbrain.model.values import dataclass, field, fields
 
 SUMMARY: Final = "reflection"
@@ -111,10 +112,11 @@ class FactDetail:
     """Seconds from recording until it expires."""
 
     def __post_init__(self) -> None:
-        """Reject a time to live that is not positive."""
-        if self.ttl_s is not None and self.ttl_s <= 0:
+        """Reject a time to live that is not positive, or longer than a century."""
+        if self.ttl_s is not None and not 0 < self.ttl_s <= DAYS_MAX * 86_400:
             raise InvalidInputError(
-                f"ttl_s is {self.ttl_s}; it must be above 0.", hint="Leave it out."
+                f"ttl_s is {self.ttl_s}; it must be above 0 and at most a century.",
+                hint="Leave it out.",
             )
 
 

@@ -57,6 +57,8 @@ SCANNED_MAX: Final = 10_000
 PRUNE_AT_ONCE_MAX: Final = 50
 PRUNE_DAYS_MIN: Final = 30
 """Days since the last access within which nothing is pruned."""
+DAYS_MAX: Final = 36_500
+"""A century: the longest time that a caller may give."""
 UNDO_CHANGES_MAX: Final = 2000
 UNDO_DAYS_MAX: Final = 31
 
