@@ -21,6 +21,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Authority
 from commonbrain.transfer.importer import Content, OmittedContent, SourceRelation, Unreadable
 
 SAMPLES: Final = Path(__file__).parent / "samples"
@@ -77,11 +78,12 @@ SAMPLES_READ: Final = (
         databases={"sqlite_vec.sql": ""},
         read=7,
         kinds={"fact": 4, "incident": 1, "rule": 1, "event": 1},
-        carried={"dates": 7, "tags": 4, "projects": 1, "links": 2, "supersessions": 1},
+        # A global fact and a BLOCKER wait for a person.
+        carried={"dates": 7, "tags": 4, "projects": 1, "links": 1, "supersessions": 1},
         omitted={
             "deleted memories": 1,
             "values of metadata": 2,
-            "relations of memories that are not in the store": 1,
+            "relations of memories that are not in the store": 2,
         },
     ),
     Sample(
@@ -216,6 +218,13 @@ def test_half_of_a_surrogate_pair_in_a_graph_is_imported_as_a_question_mark(
     source.write_text(json.dumps(entity))
     assert brain.import_("mcp-memory", source).stored == 1
     assert [one.body for one in brain.recall("Ann").items] == ["Ann is ? tall."]
+
+
+def test_what_models_extracted_has_the_authority_of_a_model(tmp_path: Path, brain: Brain) -> None:
+    brain.import_("mem0", restored(SAMPLES_READ[1], tmp_path))
+
+    found = brain.list(limit=100).memories
+    assert {brain.get(one.id).authority for one in found} == {Authority.MODEL}
 
 
 def test_previous_values_of_mem0_are_not_recalled(tmp_path: Path, brain: Brain) -> None:

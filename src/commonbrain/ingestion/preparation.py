@@ -364,9 +364,8 @@ def _prepare(
     if isinstance(screened, Rejection):
         return screened
     named = _classified(_expand_sole_tag(screened.draft))
-    if draft.severity is None and caller.authority is not Authority.PERSON:
-        # Only what a model calls a BLOCKER waits for a person, not each "never" of its own.
-        named = replace(named, severity=named.severity and Severity.PATTERN)
+    if caller.authority is not Authority.PERSON:
+        named = _unembellished(named, calls_blocker=draft.severity is not None)
     is_preference = draft.kind is None and named.kind is Kind.RULE and is_of_user(named.body)
     timer.end_stage("classify")
     # Check limits again, because composed or extracted text may be longer.
@@ -398,6 +397,14 @@ def _prepare(
         warnings=screened.warnings + admitted.warnings,
         parameters=parameters,
     )
+
+
+def _unembellished(draft: Draft, *, calls_blocker: bool) -> Draft:
+    """Return a draft with the headline and severity that it may have if no person wrote it."""
+    # A boot shows a rule's headline alone. Not each "never" of a model waits for a person.
+    severity = draft.severity if calls_blocker else draft.severity and Severity.PATTERN
+    is_rule = draft.kind == Kind.RULE and draft.body.strip()
+    return replace(draft, severity=severity, headline=None if is_rule else draft.headline)
 
 
 def _check_binds_all(admitted: Valid, caller: Caller) -> Valid | Rejection:

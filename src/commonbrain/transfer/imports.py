@@ -48,6 +48,10 @@ _OPTIONS: Final = WriteOptions(
     checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
 )
 _SECRETS: Final = "secrets in messages, redacted"
+_OF_MODELS: Final = frozenset(
+    {"claude-mem", "graphiti", "letta", "mcp-memory", "mcp-memory-service", "mem0"}
+)
+"""Formats of memories that models extracted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,11 +272,18 @@ class Import:
             for batch in _batches(islice(pieces, report.position)):
                 if known.is_needed:
                     drafts = _drafts(batch, source)
-                    known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
+                    known.add(drafts, self._remember(source).preview_drafts(drafts, _OPTIONS))
             for batch, prepared in self._prepared(
                 islice(pieces, left), source, ahead=ahead, check=resume.check_may_continue
             ):
-                report = self._store(batch, prepared, report=report, known=known, resume=resume)
+                report = self._store(
+                    batch,
+                    prepared,
+                    remember=self._remember(source),
+                    report=report,
+                    known=known,
+                    resume=resume,
+                )
                 on_progress(report)
             check_ended(pieces, report, pieces_max=most)
         return replace(report, progress=1.0)
@@ -294,12 +305,13 @@ class Import:
             check=resume.check_may_continue,
         )
 
-    @property
-    def _remember(self) -> Remember:
-        if self.caller.authority is Authority.PERSON:
-            return Remember(self.services, self.caller)
-        # Nobody confirmed what the file says.
-        return Remember(self.services, replace(self.caller, authority=Authority.CAPTURED))
+    def _remember(self, source: ImportSource) -> Remember:
+        if self.caller.authority is not Authority.PERSON:
+            # Nobody confirmed what the file says.
+            authority = Authority.CAPTURED
+        else:
+            authority = Authority.MODEL if source.format in _OF_MODELS else Authority.PERSON
+        return Remember(self.services, replace(self.caller, authority=authority))
 
     def _prepared(
         self,
@@ -315,7 +327,7 @@ class Import:
         the processor while the store waits for the disk, and the other way round. After an error or
         an interrupt, the batch that is being embedded is finished first, and not stored.
         """
-        remember = self._remember
+        remember = self._remember(source)
         batches = _batches(pieces)
         previewed = PreviewedDrafts()
 
@@ -340,6 +352,7 @@ class Import:
         batch: Sequence[ImportItem],
         prepared: PreparedBatch | Sequence[ItemResult],
         *,
+        remember: Remember,
         report: ImportReport,
         known: SourceMap,
         resume: ResumeOptions,
@@ -363,9 +376,7 @@ class Import:
             resume.on_commit(tx, added)
 
         with resume.batch_context():
-            self._remember.store(
-                replace(prepared, options=replace(prepared.options, on_commit=finish))
-            )
+            remember.store(replace(prepared, options=replace(prepared.options, on_commit=finish)))
         if relations:
             continue_propagation(self.services, self.caller)
         return added
