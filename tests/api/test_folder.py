@@ -123,6 +123,9 @@ def test_home_that_is_a_repository_is_no_project(
         "\x00",
         f"a = {'[' * 30_000}",
         f"a = {'9' * 30_000}",
+        # The parser takes a time that grows with the square of these.
+        f"a{'.a' * 30_000} = 1",
+        f"a = {'[' * 1_000}",
     ],
 )
 def test_broken_file_switches_off_and_is_said(told: str, tmp_path: Path) -> None:

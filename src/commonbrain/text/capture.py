@@ -31,6 +31,10 @@ _BY_WITHIN: Final = 8
 """Words after "fixed" within which "by" tells how."""
 
 
+_READ_CHARS_MAX: Final = 20_000
+"""Characters of a message that are judged, which costs time; a twentieth of them is stored."""
+
+
 def select_captured(text: str, mode: str) -> list[str]:
     """Choose what to store of a message: nothing (`off`), tagged lines (`tags`), or more (`turns`).
 
@@ -40,7 +44,7 @@ def select_captured(text: str, mode: str) -> list[str]:
         case "tags":
             return marked_lines(text)
         case "turns":
-            chosen = informative_passages(text)
+            chosen = informative_passages(text[:_READ_CHARS_MAX])
             return [chosen] if chosen else []
         case _:
             return []
@@ -51,11 +55,10 @@ def informative_passages(text: str) -> str:
     chosen: list[str] = []
     budget = CAPTURED_CHARS_MAX
     for passage in _passages(text):
+        if len(passage) >= budget:
+            continue
         is_whole = count_words(passage) >= CHUNK_WORDS_MIN
-        is_worth = tagged_texts(passage) or (
-            is_whole and is_informative(without_quoted_words(passage))
-        )
-        if len(passage) < budget and is_worth:
+        if tagged_texts(passage) or (is_whole and is_informative(without_quoted_words(passage))):
             chosen.append(passage)
             budget -= len(passage) + 2
     return "\n\n".join(chosen)
