@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import AuthenticationError
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Trust
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller, Role, Trust
 from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.tenant_rows import add_tenant
 
@@ -37,8 +37,16 @@ CALLERS: Mapping[str, Caller] = {
     "key-of-ben": Caller(agent="ben", role=Role.WRITER),
     "key-of-rea": Caller(agent="rea", role=Role.READER),
     "key-of-web": Caller(agent="web", role=Role.WRITER, trust_ceiling=Trust.UNTRUSTED_WEB),
-    "key-of-zoe": Caller(tenant="other", agent="zoe", role=Role.ADMIN),
-    "key-of-ada": Caller(agent="ada", role=Role.ADMIN, tenant=LOCAL_TENANT),
+    "key-of-zoe": Caller(tenant="other", agent="zoe", role=Role.ADMIN, authority=Authority.PERSON),
+    "key-of-ira": Caller(
+        agent="ira",
+        role=Role.ADMIN,
+        trust_ceiling=Trust.USER_CLAIM,
+        authority=Authority.PERSON,
+    ),
+    "key-of-ada": Caller(
+        agent="ada", role=Role.ADMIN, tenant=LOCAL_TENANT, authority=Authority.PERSON
+    ),
 }
 
 

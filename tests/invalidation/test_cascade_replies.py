@@ -9,7 +9,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, PREVIEW_COUNT_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.revision import SYSTEM_AGENT, Action
-from commonbrain.model.scope import Scope
+from commonbrain.model.scope import Authority, Scope
 from commonbrain.testing.builders import FakeClock, a_memory
 from tests.asking import stored
 from tests.storage.store_steps import a_link
@@ -21,7 +21,7 @@ HOUR = timedelta(hours=1)
 def with_dependents(brain: Brain, count: int, *, scope: Scope) -> str:
     """Store a premise of ann's and so many that depend on it, of bob's."""
     with brain.services.store.begin(brain.caller.tenant) as tx:
-        tx.memories.add(a_memory(1, "The gateway runs on nginx"))
+        tx.memories.add(a_memory(1, "The gateway runs on nginx", authority=Authority.PERSON))
         for id_ in range(2, count + 2):
             made = a_memory(id_, f"memory {id_}", kind=Kind.EVENT, scope=scope, agent="bob")
             tx.memories.add(made)

@@ -9,7 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.history.review_queue import ReviewCategory
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.memory import Draft
-from commonbrain.model.scope import Caller, Role, Trust
+from commonbrain.model.scope import Authority, Caller, Role, Trust
 from commonbrain.testing.builders import FakeClock
 from tests.asking import remember_one, stored
 from tests.tenant_rows import add_tenant
@@ -28,7 +28,13 @@ ALL_TRUST = 0.0
 @pytest.fixture
 def owner(brain: Brain) -> Brain:
     """An agent whose tools are trusted."""
-    caller = Caller(agent="ann", role=Role.ADMIN, project=PROJECT, trust_default=Trust.TRUSTED_TOOL)
+    caller = Caller(
+        agent="ann",
+        role=Role.ADMIN,
+        project=PROJECT,
+        trust_default=Trust.TRUSTED_TOOL,
+        authority=Authority.PERSON,
+    )
     return Brain(brain.services, caller)
 
 

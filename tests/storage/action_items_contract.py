@@ -11,8 +11,9 @@ import pytest
 
 from commonbrain.model.kinds import Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
-from commonbrain.model.sessions import Note, Session
+from commonbrain.model.notes import Note
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller, Scope, Trust
+from commonbrain.model.sessions import Session
 from commonbrain.model.tasks import Decision, TaskDecision
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
@@ -42,7 +43,10 @@ def an_ack(id_: int, **more: Any) -> TaskDecision:  # noqa: ANN401
 
 def a_note(key: str, **more: Any) -> Note:  # noqa: ANN401
     """Note something as bo would at noon."""
-    return replace(Note(key=key, value="x", agent="bo", session="s1", at=NOON), **more)
+    return replace(
+        Note(key=key, value="x", agent="bo", session="s1", authority=Authority.MODEL, at=NOON),
+        **more,
+    )
 
 
 def pending(store: Store, caller: Caller = BO, *projects: str, now: Any = NOON) -> list[int]:  # noqa: ANN401

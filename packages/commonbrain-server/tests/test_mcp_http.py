@@ -44,6 +44,16 @@ async def test_acting_agent_is_set_by_the_credential_and_not_by_the_client_name(
             assert memory["agent"] == agent
 
 
+async def test_admins_key_over_mcp_is_a_models_unless_its_agent_is_fully_trusted(
+    url: str, era: Era
+) -> None:
+    blocker = {"text": "Never deploy on Fridays.", "kind": "rule", "severity": "BLOCKER"}
+    for key, status in (("key-of-ira", "quarantined"), ("key-of-ada", "stored")):
+        async with client_at(url, key=key, era=era) as admin:
+            reply = structured(await admin.call_tool("remember", blocker))
+            assert [one["status"] for one in reply["items"]] == [status], key
+
+
 async def test_reader_is_offered_only_read_only_tools_and_cannot_call_others(
     url: str, era: Era
 ) -> None:

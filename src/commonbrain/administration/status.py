@@ -23,20 +23,24 @@ from commonbrain.coordination.hook_activity import (
 from commonbrain.embeddings.interface import Thresholds
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
-from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
-from commonbrain.model.memory import CLOCK_TOLERANCE, CURRENT_STATES
+from commonbrain.model.escaping import pluralize
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import EVENTS_WINDOW, SCANNED_MAX, SLOW_CALL_MS
+from commonbrain.model.memory import CLOCK_TOLERANCE, CURRENT_STATES, State
 from commonbrain.model.model_card import model_name
-from commonbrain.model.query import RecallTrace
+from commonbrain.model.query import Filter, RecallTrace
 from commonbrain.model.scope import Caller, Role
 from commonbrain.model.timestamps import show_instant, show_second
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
+from commonbrain.security.authority import awaits_person
 from commonbrain.services import Services
 from commonbrain.storage.interface import (
     Finding,
     Heartbeat,
     MemoryAccess,
     Progress,
+    QueryScope,
     ignore_progress,
 )
 from commonbrain.storage.job_queue import key_of
@@ -201,6 +205,8 @@ def _fault(event: ToolEvent) -> FailedCall:
 
 _LATE_SHOWN: Final = 3
 """Memories with a time in the future that doctor names."""
+_RULES_SHOWN: Final = 10
+"""Rules without a person's word that doctor names."""
 _OVERDUE_AFTER: Final = timedelta(days=7)
 """Maintenance is due daily; a week without it means that no process runs it."""
 _REMOTE_STORE: Final = "the server's store"
@@ -328,6 +334,7 @@ class Doctor:
         findings = (
             *self.services.store.examine(),
             self._future(),
+            *self._unconfirmed(),
             self._upkeep(),
             *self._hooks(),
             self._embedder(),
@@ -371,6 +378,30 @@ class Doctor:
             if late
             else "",
         )
+
+    def _unconfirmed(self) -> list[Finding]:
+        """Report what binds or reaches everybody but no person wrote, as older versions stored."""
+        active = Filter(kinds=(Kind.RULE,), states=(State.ACTIVE,))
+        scope = QueryScope(caller=self.caller, filter=active, now=self.services.clock.now())
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            blockers = tx.briefing.blockers(scope, limit=SCANNED_MAX).ids
+            rules = tx.memories.get([*blockers, *tx.memories.skills(scope)]).values()
+        due = [
+            ids.show(ids.MEMORY, one.id)
+            for one in rules
+            if awaits_person(one.kind, one.detail, scope=one.scope, authority=one.authority)
+        ]
+        if not due:
+            return []
+        count = pluralize(len(due), "binding rule", many="binding rules")
+        return [
+            Finding(
+                check="rules",
+                is_sound=True,
+                detail=f"no person confirmed {count}: {', '.join(due[:_RULES_SHOWN])}",
+                hint="Read each, then brain revise approve ID --reason WHY, or brain forget ID.",
+            )
+        ]
 
     def _upkeep(self) -> Finding:
         """Report when maintenance last ran; without a server or hook, no process runs it."""

@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.limits import REFUSAL_WRITE_WAIT_S
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, who_may
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visible_parameters
 from commonbrain.security.authority import check_is_person
@@ -229,7 +229,7 @@ def _check_role(operation: Operation[Any, Any], caller: Caller) -> None:
         f"Agent {caller.agent} is a {caller.role}; {operation.name} takes the role "
         f"{operation.role}.",
         code="insufficient_role",
-        hint=f"Ask an admin for the role {operation.role}.",
+        hint=who_may(caller, operation.role),
     )
 
 

@@ -25,7 +25,7 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Authority
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
 from commonbrain.model.values import dataclass, replace
-from commonbrain.runtime.callers import is_of_person
+from commonbrain.runtime.callers import acts_for_owner, is_of_person
 
 
 class SessionUse(StrEnum):
@@ -62,14 +62,13 @@ class GlobalOptions:
         """
         # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
-        from commonbrain.runtime.settings_loading import load_settings  # noqa: PLC0415
 
         brain = open_brain(
             self.store, tenant=self.tenant, server_name=server_name, **self.identity()
         )
         folder = _current_folder_contact()
         if server_name is None:
-            is_person = load_settings().as_owner or is_of_person(os.environ)
+            is_person = acts_for_owner(os.environ) or is_of_person(os.environ)
             return in_session(as_command(brain, is_person=is_person), folder, use=use)
         if brain.caller.session is None:
             return brain.acting_as(contact=folder)

@@ -216,7 +216,9 @@ def gather_material(
     ]
     notes = [
         PinnedNote(key=inert_line(one.key), value=_cut(one.value, chars))
-        for one in unit.tx.scratchpad.pinned(project, now=now)
+        for one in sorted(
+            unit.tx.scratchpad.pinned(project, now=now), key=lambda one: one.authority.rank
+        )
     ]
     return BriefingMaterial(
         blockers=blockers,
@@ -328,11 +330,11 @@ def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
 
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
-    """Choose pinned patterns, then the most similar to the task, then the newest."""
-    pinned = unit.tx.briefing.patterns(active_scope(unit, "patterns"))
-    near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(pinned))
-    order = sorted(pinned, key=lambda id_: (pinned[id_], near.get(id_, -1.0)), reverse=True)
-    return RankedRule(ids=tuple(order[: _section_limit(unit, "patterns")]), total=len(pinned))
+    """Choose patterns of people, then pinned ones, then the nearest to the task, then new ones."""
+    ranks = unit.tx.briefing.patterns(active_scope(unit, "patterns"))
+    near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(ranks))
+    order = sorted(ranks, key=lambda id_: (ranks[id_], near.get(id_, -1.0)), reverse=True)
+    return RankedRule(ids=tuple(order[: _section_limit(unit, "patterns")]), total=len(ranks))
 
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:

@@ -24,9 +24,9 @@ from commonbrain.model.limits import (
     TEXT_BYTES_MAX,
 )
 from commonbrain.model.memory import Draft, Memory
+from commonbrain.model.notes import NOTE_RETENTION, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, Trust, check_may_write
-from commonbrain.model.sessions import NOTE_RETENTION, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.headlines import derive_headline
@@ -209,7 +209,8 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
 
     Raises:
         RejectedError: `limit_exceeded` names the pinned notes; `insufficient_role`; or
-            `trust_override_denied`, because untrusted callers may not pin.
+            `trust_override_denied`, because untrusted callers may not pin, and a person's note is
+            not a model's to replace.
 
     """
     check_may_write(unit.caller, Scope.TEAM)
@@ -223,12 +224,12 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
     own = unit.tx.scratchpad.of(unit.caller, now=unit.now)
     pinned = unit.tx.scratchpad.pinned(note.project, now=unit.now)
     here = [one for one in pinned if one.project == note.project]
-    if note.pinned or not note.value:
-        for one in here:
-            if one.key == note.key:
-                unit.tx.scratchpad.drop(one)
+    shared = here if note.pinned or not note.value else ()
+    replaced = [one for one in (*own, *shared) if one.key == note.key]
+    _check_note_authority(note, replaced=replaced)
+    for one in replaced:
+        unit.tx.scratchpad.drop(one)
     if not note.value:
-        unit.tx.scratchpad.drop(note)
         return None
     _check_note_quota(note, own=own, pinned=here)
     stored = replace(note, expires_at=None if note.pinned else unit.now + NOTE_RETENTION)
@@ -263,6 +264,7 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
         session=caller.session or "",
         project=caller.project,
         pinned=pinned,
+        authority=caller.authority,
         at=services.clock.now(),
     )
 
@@ -276,8 +278,21 @@ def _writer(note: Note) -> tuple[str, str, str]:
     return note.agent, note.session, note.key
 
 
+def _check_note_authority(note: Note, *, replaced: list[Note]) -> None:
+    held = next((one for one in replaced if not note.authority.covers(one.authority)), None)
+    if held is not None:
+        raise RejectedError(
+            f"The pinned note {note.key} was written by a {held.authority}; you act as a "
+            f"{note.authority}.",
+            code="trust_override_denied",
+            hint="Choose another key, or ask the user to change it.",
+        )
+
+
 def _check_note_quota(note: Note, *, own: list[Note], pinned: list[Note]) -> None:
-    keys = sorted(one.key for one in pinned if one.key != note.key)
+    # Notes of a lower authority take no place of a higher one.
+    counted = [one for one in pinned if one.authority.covers(note.authority)]
+    keys = sorted(one.key for one in counted if one.key != note.key)
     if note.pinned and len(keys) >= NOTES_PINNED_MAX:
         raise RejectedError(
             f"{len(keys)} notes are pinned here, the most that a boot shows: {', '.join(keys)}.",

@@ -8,7 +8,8 @@ from enum import StrEnum
 from commonbrain.coordination.hook_activity import TokenUse
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.kinds import TaskPriority, TaskStatus
-from commonbrain.model.sessions import Note, Session, is_idle
+from commonbrain.model.notes import Note
+from commonbrain.model.sessions import Session, is_idle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

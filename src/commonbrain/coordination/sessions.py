@@ -54,15 +54,17 @@ from commonbrain.model.limits import (
     TASKS_SHOWN_MAX,
 )
 from commonbrain.model.memory import Memory
+from commonbrain.model.notes import Note
 from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Authority, Caller, Role
-from commonbrain.model.sessions import Ending, Note, Session
+from commonbrain.model.sessions import Ending, Session
 from commonbrain.model.skills import read_skill, skill_of
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.services import Services
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
 from commonbrain.text.classification import own_lines
 from commonbrain.text.normalisation import normalise_line
@@ -107,18 +109,18 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
         if (skill := read_skill(given)) and skill.fires(action, unit.caller.project)
     }
     blocking = unit.tx.briefing.blockers(query_scope, limit=_SHOWN_MAX)
-    near = (
-        unit.tx.index.lexical(search_terms(action), query_scope, limit=_NEAR)
-        if vector is None
-        else unit.tx.index.nearest(
-            vector, query_scope, limit=_NEAR, at_least=unit.services.store.space.relevance_threshold
-        )
-    )
-    memories = unit.tx.memories.get([*blocking.ids, *(hit.id for hit in near), *triggers])
-    near_by = [
+    # However many rules of models are about the action, none pushes a person's out.
+    persons = unit.query_scope(replace(criteria, authority=Authority.PERSON))
+    near = dict.fromkeys(
         hit.id
-        for hit in near
-        if hit.id not in triggers and severity_of(memories[hit.id].detail) is Severity.PATTERN
+        for scope in (persons, query_scope)
+        for hit in _near_rules(unit, action, vector=vector, scope=scope)
+    )
+    memories = unit.tx.memories.get([*blocking.ids, *near, *triggers])
+    near_by = [
+        id_
+        for id_ in near
+        if id_ not in triggers and severity_of(memories[id_].detail) is Severity.PATTERN
     ]
     return CheckpointResult(
         at=unit.now,
@@ -126,27 +128,34 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
         patterns=_shown(memories, near_by),
         skills=tuple(
             replace(one, skill=triggers[ids.parse(ids.MEMORY, one.id)].name)
-            for one in _shown(memories, sorted(triggers))
+            for one in _shown(
+                memories, sorted(triggers, key=lambda id_: (memories[id_].authority.rank, id_))
+            )
         ),
         is_more=blocking.total > _SHOWN_MAX,
     )
 
 
+def _near_rules(
+    unit: UnitOfWork, action: str, *, vector: Matrix | None, scope: QueryScope
+) -> Sequence[Hit]:
+    if vector is None:
+        return unit.tx.index.lexical(search_terms(action), scope, limit=_NEAR)
+    threshold = unit.services.store.space.relevance_threshold
+    return unit.tx.index.nearest(vector, scope, limit=_NEAR, at_least=threshold)
+
+
 def commit_rules(unit: UnitOfWork) -> CheckpointResult:
-    """Find the rules about commits, and the skills that have them among their keywords."""
-    query_scope = unit.query_scope(Filter(kinds=(Kind.RULE,), project=unit.caller.project))
+    """Find a person's rules about commits, and the skills that have them among their keywords."""
+    # What binds is what a person wrote or confirmed.
+    criteria = Filter(kinds=(Kind.RULE,), project=unit.caller.project, authority=Authority.PERSON)
+    query_scope = unit.query_scope(criteria)
     hits = unit.tx.index.lexical(COMMIT_TERMS, query_scope, limit=_COMMIT_RULES_READ)
-    # However many rules of models are about commits, none pushes a BLOCKER out.
     blocking = unit.tx.briefing.blockers(query_scope, limit=_COMMIT_RULES_READ)
     triggers = unit.tx.memories.skills(query_scope)
     read = (*(hit.id for hit in hits), *blocking.ids, *triggers)
     memories = unit.tx.memories.get(list(dict.fromkeys(read)))
-    about = [
-        id_
-        for id_, one in memories.items()
-        # What binds is what a person wrote or confirmed.
-        if one.authority is Authority.PERSON and _concerns_commits(one, unit.caller.project)
-    ]
+    about = [id_ for id_, one in memories.items() if _concerns_commits(one, unit.caller.project)]
     severities = {id_: severity_of(memories[id_].detail) for id_ in about if id_ not in triggers}
     return CheckpointResult(
         at=unit.now,
@@ -186,6 +195,7 @@ def suppress_repeat(
             value=digest,
             agent=unit.caller.agent,
             session=unit.caller.session or "",
+            authority=unit.caller.authority,
             at=unit.now,
             expires_at=unit.now + COOLDOWN,
         )

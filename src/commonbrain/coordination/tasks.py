@@ -15,7 +15,7 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.paging import Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Role, check_may_write
+from commonbrain.model.scope import Authority, Role, check_may_write
 from commonbrain.model.tasks import OPEN_STATUSES, holder_of, lease_end
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.change_log import check_lease, is_held
@@ -98,7 +98,8 @@ def release(unit: UnitOfWork, id_: str) -> Lease:
 
     """
     task, detail = _task(unit, id_)
-    if unit.caller.role is not Role.ADMIN:
+    is_admin = unit.caller.role is Role.ADMIN and unit.caller.authority is Authority.PERSON
+    if not is_admin:
         check_lease(unit.tx, unit.caller, memory=task, now=unit.now)
     status = LeaseStatus.RELEASED if is_held(unit.tx, detail, now=unit.now) else LeaseStatus.FREE
     _amend(

@@ -22,7 +22,13 @@ from commonbrain.history.selection import (
     select_permitted,
     shown,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
+from commonbrain.history.unit_of_work import (
+    UnitOfWork,
+    check_forgotten,
+    read_unit,
+    validate_reason,
+    write_unit,
+)
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.dependents import preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
@@ -30,7 +36,6 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where
 from commonbrain.model.limits import (
     DAYS_MAX,
-    FORGET_ALONE_MAX,
     PRUNE_AT_ONCE_MAX,
     PRUNE_DAYS_MIN,
     SCANNED_MAX,
@@ -146,8 +151,7 @@ def _forget(
     if preview.count > 1 and confirm != preview.count:
         return preview
     check_pending_acks_of(unit, selection.taken, is_resolving=True)
-    if preview.count > FORGET_ALONE_MAX:
-        check_is_person(unit.caller, f"Forgetting {preview.count} memories at once")
+    check_forgotten(unit, selection.taken)
     for memory in selection.taken:
         check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
         forgotten = replace(memory, state=State.FORGOTTEN)

@@ -58,34 +58,17 @@ from commonbrain.model.tasks import WITHDRAW, Decision
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import (
     Proposal,
+    approved,
     check_authorized,
     check_may_resolve,
-    endorsed,
-    intrinsic_trust,
     is_authorized,
     is_trusted,
     proposal_of,
-    without_proposal,
 )
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     check_version,
 )
-
-
-def _approved(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None) -> Memory:
-    """Return the memory as approved: with at least the trust and authority of its approver.
-
-    `at_least` is the memory that it replaces, which a less trusted text cannot.
-    """
-    those = (memory.trust, intrinsic_trust(unit.caller), *([at_least] if at_least else []))
-    trust = max(those, key=lambda one: one.weight)
-    return replace(
-        endorsed(memory, trust=trust, authority=unit.caller.authority, parameters=unit.parameters),
-        state=State.ACTIVE,
-        believed_since=unit.now,
-        payload=without_proposal(memory),
-    )
 
 
 def _check_awaits(memory: Memory) -> None:
@@ -169,13 +152,16 @@ def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     check_may_resolve(unit.caller, memory)
     carried = proposal_of(memory)
     if carried is None:
-        step = UpdateMemory(before=memory, after=_approved(unit, memory))
+        after = approved(memory, unit.caller, parameters=unit.parameters, now=unit.now)
+        step = UpdateMemory(before=memory, after=after)
         return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
     target = unit.fetch(carried.id)
     check_may_write(unit.caller, target.scope)
     check_authorized(unit.caller, target)
     if carried.op is Action.SUPERSEDE:
-        new = _approved(unit, memory, at_least=target.trust)
+        trust = max(memory.trust, target.trust, key=lambda one: one.weight)
+        raised = replace(memory, trust=trust)
+        new = approved(raised, unit.caller, parameters=unit.parameters, now=unit.now)
         apply_supersede(unit, memory, activated=new, proposal=carried)
         _check_name(unit, new)
         return ReviseResult(
@@ -219,7 +205,17 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, proposal: Proposal) -> 
     is_of_two = proposal.op is Action.KEEP_BOTH and other_id is not None
     others = [unit.fetch(ids.parse(ids.MEMORY, str(other_id)))] if is_of_two else []
     within = all(has_authority(unit.caller, one) for one in (*_amended(plan), *others))
+    within = within and not any(_was_ended_above(unit, step) for step in plan.steps)
     return within and not (plan.requires_trust and is_untrusted)
+
+
+def _was_ended_above(unit: UnitOfWork, step: Step) -> bool:
+    """Return whether a step brings back what a higher authority than the caller's ended."""
+    if not isinstance(step, UpdateMemory) or step.before.state in CURRENT_STATES:
+        return False
+    changes = unit.tx.changes.of([step.before.id])
+    ended = next((one for one in reversed(changes) if "state" in one.after), None)
+    return ended is not None and not unit.caller.authority.covers(ended.authority)
 
 
 def _is_report(proposal: Proposal) -> bool:
@@ -487,13 +483,15 @@ class Revise:
 
     def ack(
         self,
-        id: str,  # noqa: A002 the public name is id
+        id: str | Sequence[str],  # noqa: A002 the public name is id
         decision: Decision | str,
         *,
         reason: str | None = None,
         until: datetime | str | None = None,
     ) -> ReviseResult:
-        """Acknowledge an action item: will_execute, already_done, not_relevant, or deferred.
+        """Acknowledge action items: will_execute, already_done, not_relevant, or deferred.
+
+        Several get the same answer, all or none.
 
         `already_done` (tasks only, which become done) and `not_relevant` need a reason. A task is
         acknowledged for everyone, a rule for the caller's session. `withdraw`, by its author or an
@@ -507,7 +505,18 @@ class Revise:
             "until": plain_instant(until),
         }
         why = self._reason(reason) if reason else None
-        return self._do(Action.ACK, id, reason=why, arguments=arguments)
+        proposals = [
+            Proposal(op=Action.ACK, id=ids.parse(ids.MEMORY, one), reason=why, arguments=arguments)
+            for one in ([id] if isinstance(id, str) else id)
+        ]
+        if not proposals:
+            raise InvalidInputError("No action item was named.", hint="Give one id or several.")
+        with write_unit(self.services, self.caller) as unit:
+            done = [apply_change(unit, one) for one in proposals]
+            affected = unit.propagate_invalidation()
+        continue_propagation(self.services, self.caller)
+        changed = tuple(line for one in done for line in one.changed)
+        return replace(done[0], changed=changed, affected=affected)
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Confirm a memory that needs review, with the reason why it is still valid."""

@@ -22,6 +22,7 @@ from commonbrain.history.selection import (
 )
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
+    check_forgotten,
     read_unit,
     validate_reason,
     vectors_of,
@@ -100,6 +101,11 @@ class _Reversal:
         """Whether there is anything to do."""
         return self.after != self.before or bool(self.related)
 
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether it forgets the memory."""
+        return self.after.state is State.FORGOTTEN is not self.before.state
+
     def described(self) -> str:
         """Describe what is reverted."""
         was, is_ = self.before.state, self.after.state
@@ -143,6 +149,9 @@ def _plan_reversal(
     """Plan to revert changes of a memory, newest first, unless something depends on them."""
     nothing = _Reversal(before=memory, after=memory)
     why = "It was erased." if is_erased(memory) else denial_reason(unit.caller, memory)
+    above = next((one for one in to_undo if not unit.caller.authority.covers(one.authority)), None)
+    if why is None and above is not None:
+        why = f"A {above.authority} made the change ({above.action}); ask the user to undo it."
     if why is not None:
         return replace(nothing, skip_reason=why)
     chosen = {change.id for change in to_undo}
@@ -511,6 +520,7 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
         return preview
     due = [reversal.before for reversal in reversals if reversal.is_due]
     check_pending_acks_of(unit, due, is_resolving=True)
+    check_forgotten(unit, [one.before for one in reversals if one.is_forgetting])
     token = ids.show(
         "und", ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.batch import WriteContext
@@ -19,13 +20,13 @@ from commonbrain.model.errors import (
     UnavailableError,
     check_chars,
 )
-from commonbrain.model.limits import REASON_CHARS_MAX
+from commonbrain.model.limits import FORGET_ALONE_MAX, REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Authority, Caller
 from commonbrain.retrieval.get import fetch
-from commonbrain.security.authority import check_may_bind_all
+from commonbrain.security.authority import check_is_person, check_may_bind_all
 from commonbrain.security.guard import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import record_related_change, record_update
@@ -110,6 +111,27 @@ class UnitOfWork(WriteContext):
         """Update the dependents of this change; called last in its transaction."""
         step = propagate(self.tx, self.change_context(Action.CASCADE, None))
         return summarize_affected(self.tx, self.caller, step=step, now=self.now)
+
+
+def check_forgotten(unit: UnitOfWork, memories: Sequence[Memory]) -> None:
+    """Check that a model forgets few memories a day; what its session wrote is not counted.
+
+    Raises:
+        RejectedError: `person_required`.
+
+    """
+    caller = unit.caller
+    if caller.authority is Authority.PERSON or not memories:
+        return
+    earlier = unit.tx.changes.forgotten_by(caller.agent, since=unit.now - timedelta(days=1))
+    known = {**unit.tx.memories.get(earlier), **{one.id: one for one in memories}}
+    others = [
+        one
+        for one in known.values()
+        if caller.session is None or (one.agent, one.session) != (caller.agent, caller.session)
+    ]
+    if len(others) > FORGET_ALONE_MAX:
+        check_is_person(caller, f"Forgetting more than {FORGET_ALONE_MAX} memories within a day")
 
 
 @contextmanager

@@ -21,12 +21,15 @@ from commonbrain.model.kinds import (
     DuplicateScope,
     EventDetail,
     Kind,
+    TaskDetail,
     kinds_where,
 )
-from commonbrain.model.memory import Memory, State
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Authority, Scope, is_visible
+from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import instant
+from commonbrain.security.authority import proposal_of
 from commonbrain.text.frames import is_of_time
 from commonbrain.text.normalisation import differ_in_capitals, is_same_text
 from commonbrain.text.repetition import adds_nothing
@@ -142,7 +145,8 @@ def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
     What the author calls distinct is only found if it was stored for the same reason.
 
     Where identical texts need not mean the same thing, only one from the same source counts. A
-    message or an incident without a source is always new, as is an event at another time.
+    message or an incident without a source is always new, as is an event at another time. A
+    person's words are found as a proposal too, which they approve.
     """
     kind, named = prepared.admitted.kind, prepared.draft.source_ref
     identity, memories = KINDS[kind].identity, context.tx.memories
@@ -150,7 +154,12 @@ def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
         return None
     source = None if identity is DuplicateScope.TEXT else named
     same = memories.by_hash(kind, prepared.semantic_hash, source_ref=source)
-    candidates = [memory for memory in same if not memory.is_over(context.now)]
+    candidates = [
+        memory
+        for memory in same
+        if not memory.is_over(context.now)
+        and (memory.state in CURRENT_STATES or _is_approved(memory, prepared))
+    ]
     if context.options.includes_past and named is not None:
         candidates += memories.by_hash(
             kind, prepared.semantic_hash, source_ref=named, in_any_state=True
@@ -160,7 +169,7 @@ def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
             memory
             for memory in candidates
             if _is_readable(context, memory, prepared=prepared)
-            and _is_believed(memory, prepared)
+            and (memory.state in AWAITING_STATES or _is_believed(memory, prepared))
             and not _is_another_time(memory, prepared)
             and is_same_text(memory.text, prepared.text)
         ),
@@ -322,11 +331,30 @@ def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDra
     return is_visible(context.caller, memory) and comparable
 
 
+def _is_to_do_again(memory: Memory, prepared: PreparedDraft) -> bool:
+    """Return whether a caller gives a task that was closed; what a text names is the old one."""
+    draft, detail = prepared.draft, memory.detail
+    is_given = not draft.auto_captured and draft.imported_from is None
+    return is_given and isinstance(detail, TaskDetail) and detail.status not in OPEN_STATUSES
+
+
+def _is_approved(memory: Memory, prepared: PreparedDraft) -> bool:
+    """Return whether a person says what waits for one, to the same readers."""
+    return (
+        prepared.authority is Authority.PERSON
+        and proposal_of(memory) is None
+        and (memory.scope, memory.project) == (prepared.scope, prepared.project)
+    )
+
+
 def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:
     """Return whether a memory says the same with as much weight: trust, and a person's word.
 
-    A person's very words confirm a memory instead, if nothing else differs.
+    A person's very words confirm a memory instead, if nothing else differs. A task that is closed
+    is not one to do again.
     """
+    if _is_to_do_again(memory, prepared):
+        return False
     is_same = (
         is_same_text(memory.text, prepared.text)
         and memory.detail == prepared.admitted.detail

@@ -85,9 +85,10 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import CLAIMED, LinkType
 from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing, State
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, OnSecret
+from commonbrain.model.scope import Authority, Caller, OnSecret
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
+from commonbrain.security.authority import approved
 from commonbrain.services import Services
 from commonbrain.storage.change_log import record_update
 from commonbrain.storage.job_queue import enqueue_embedding
@@ -565,16 +566,35 @@ def _store_derived(
 def _confirm_stored(context: WriteContext, known: Memory, *, prepared: PreparedDraft) -> ItemResult:
     """Return that a text is stored already; count its recurrence and add its sources.
 
-    If a higher authority writes it, in the very words, it has that authority from now on.
+    If a person writes it, in the very words, it has a person's authority from now on.
     """
     is_captured = prepared.draft.auto_captured and context.options.proposal is None
     if prepared.draft.derived_from and is_captured:
         add_supporting_sources(context, known, by=prepared.draft.derived_from)
-    if not known.authority.covers(prepared.authority):
+    is_held = known.state in AWAITING_STATES
+    if is_held or prepared.authority is Authority.PERSON is not known.authority:
         confirmed = replace(known, authority=prepared.authority)
+        if is_held:
+            confirmed = approved(
+                replace(known, detail=prepared.admitted.detail),
+                context.caller,
+                parameters=prepared.parameters,
+                now=context.now,
+            )
         change_context = context.change_context(Action.APPROVE, "written again")
-        record_update(context.tx, known, after=confirmed, change_context=change_context)
+        record_update(
+            context.tx,
+            known,
+            after=confirmed,
+            change_context=change_context,
+            vectors=prepared.vectors,
+        )
         known = confirmed
+    if is_held:
+        return replace(
+            _stored(known, (), changes=(), warnings=(), embedding_pending=prepared.vectors is None),
+            reason="It waited for a person, and is approved by your words.",
+        )
     if not is_recurrence(known, prepared):
         return exists(known, changed_by=changed_by(context.tx, known.id))
     return exists(known, times=count_recurrence(context, known))

@@ -66,13 +66,15 @@ def reconcile_support(
 ) -> SupportChanges:
     """Archive or restore the changed memories and their dependents by their remaining support.
 
-    Rules, pending action items and confirmed memories are never archived.
+    Rules, pending action items and confirmed memories are never archived, nor is a memory that
+    rests on one of a lower authority: what a model ends takes nothing of a person's with it.
     """
     region = tx.reviews.affected(changed)
     doubtful, self_reviews = tx.reviews.unconfirmed(region), tx.reviews.unsupported(region)
     standings = tx.graph.support_statuses(sorted({*doubtful, *self_reviews}))
-    candidates = _candidates(tx, {id_: standings[id_] for id_ in doubtful}, now=change_context.at)
-    supports = tx.graph.supports(sorted(candidates))
+    candidates, supports = _candidates(
+        tx, {id_: standings[id_] for id_ in doubtful}, now=change_context.at
+    )
     bearing = _support_status(
         tx, supports, candidates=candidates, region=set(region), now=change_context.at
     )
@@ -106,8 +108,7 @@ def newly_unsupported(
     """Return the dependents that would have no support left if a memory became invalid."""
     vouched = {id_ for id_, those in reviews.items() if any(one.settled_at for one in those)}
     doubtful = {id_: one for id_, one in standings.items() if id_ not in vouched}
-    candidates = _candidates(tx, doubtful, now=now)
-    supports = tx.graph.supports(sorted(candidates))
+    candidates, supports = _candidates(tx, doubtful, now=now)
     held = _support_status(tx, supports, candidates=candidates, region=set(), now=now)
     bearing = {one: holds and one.to_id not in invalidated for one, holds in held.items()}
     return unsupported(candidates, supports, bearing=bearing)
@@ -115,15 +116,24 @@ def newly_unsupported(
 
 def _candidates(
     tx: Transaction, standings: Mapping[int, SupportStatus], *, now: datetime
-) -> set[int]:
-    """Return the memories that may be archived: nothing binding."""
+) -> tuple[set[int], list[Support]]:
+    """Return the memories that may be archived, and their supports."""
     candidates = {
         id_: one.kind
         for id_, one in standings.items()
         if one.state in CURRENT_STATES and not one.is_over(now) and not KINDS[one.kind].is_binding
     }
     tasks = [id_ for id_, kind in candidates.items() if kind is Kind.TASK]
-    return candidates.keys() - (tx.acks.open_tasks(tasks) if tasks else set())
+    loose = candidates.keys() - (tx.acks.open_tasks(tasks) if tasks else set())
+    supports = tx.graph.supports(sorted(loose))
+    targets = tx.graph.support_statuses(sorted({one.to_id for one in supports}))
+    above = {
+        one.from_id
+        for one in supports
+        if one.to_id in targets
+        and not targets[one.to_id].authority.covers(standings[one.from_id].authority)
+    }
+    return loose - above, [one for one in supports if one.from_id not in above]
 
 
 def _support_status(
@@ -208,6 +218,7 @@ def _set_state(
         action=Action.CASCADE,
         agent=caller.agent,
         session=caller.session,
+        authority=caller.authority,
         at=change_context.at,
         before={"state": before},
         after={"state": after},

@@ -33,7 +33,7 @@ from commonbrain.model.limits import (
     UPLOAD_RETENTION_DAYS,
 )
 from commonbrain.model.paging import Listing
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, who_may
 from commonbrain.services import Services
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
@@ -410,7 +410,7 @@ class Jobs:
             raise RejectedError(
                 f"Agent {self.caller.agent} is a {self.caller.role}; {what} takes the role {role}.",
                 code="insufficient_role",
-                hint=f"Ask an admin for the role {role}.",
+                hint=who_may(self.caller, role),
             )
 
 

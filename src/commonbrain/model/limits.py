@@ -49,7 +49,7 @@ CAUSES_AT_ONCE: Final = 500
 PREVIEW_COUNT_MAX: Final = 2000
 """Dependents that a preview counts."""
 FORGET_ALONE_MAX: Final = 20
-"""Memories that a call forgets without a person."""
+"""Memories of other sessions that a model forgets within a day without a person."""
 CONFIRM_ABOVE: Final = 5
 """Dependents that a change may affect before it has to be confirmed."""
 SCANNED_MAX: Final = 10_000

@@ -19,7 +19,7 @@ from commonbrain.model.limits import TRUST_MIN_DEFAULT
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.recall_result import Item, Order, ResultStatus, SourceTurn
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.model.scope import Caller, Scope, is_visible
+from commonbrain.model.scope import Authority, Caller, Scope, is_visible
 from commonbrain.model.values import dataclass
 
 
@@ -205,6 +205,7 @@ class Filter:
     project: str | None = None
     """This project and global memories."""
     agent: str | None = None
+    authority: Authority | None = None
     since: datetime | None = None
     """Occurred at or after."""
     until: datetime | None = None
@@ -360,6 +361,7 @@ def is_allowed(
         and (criteria.field is None or criteria.field in fields_of(memory.detail))
         and (criteria.project is None or memory.project in {None, criteria.project})
         and (criteria.agent is None or memory.agent == criteria.agent)
+        and criteria.authority in {None, memory.authority}
         and (criteria.since is None or memory.occurred_at >= criteria.since)
         and (criteria.until is None or memory.occurred_at <= criteria.until)
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.scope import Authority
 from commonbrain.model.values import asdict, dataclass, field, fields, replace
 
 _UNCHANGING: Final = frozenset(
@@ -96,6 +97,8 @@ class Revision:
     action: Action
     agent: str
     session: str | None = None
+    authority: Authority = Authority.PERSON
+    """Who made it; no lower authority undoes it."""
     reason: str | None = None
     at: datetime
     before: Mapping[str, object] = field(default_factory=dict[str, object])

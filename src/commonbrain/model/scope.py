@@ -44,15 +44,19 @@ class Authority(StrEnum):
     WEB = "web"
     """Untrusted content."""
 
+    @property
+    def rank(self) -> int:
+        """Place in the order: 0 for a person, and more for each that is lower."""
+        return tuple(Authority).index(self)
+
     def covers(self, other: "Authority") -> bool:
         """Return whether this authority is at least as high as another."""
-        order = tuple(Authority)
-        return order.index(self) <= order.index(other)
+        return self.rank <= other.rank
 
 
 def lowest(authorities: Iterable[Authority]) -> Authority:
     """Return the lowest of some authorities; at least one is needed."""
-    return max(authorities, key=tuple(Authority).index)
+    return max(authorities, key=lambda one: one.rank)
 
 
 def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:
@@ -199,8 +203,8 @@ class Caller:
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
-    authority: Authority = Authority.PERSON
-    """Who writes; transports lower it for callers that are no person."""
+    authority: Authority = Authority.MODEL
+    """Who writes; a person's only where a program, terminal or page stands for one."""
     admission: Admission | None = None
     """None for local callers, who own the store."""
     request_id: str | None = None
@@ -278,6 +282,13 @@ def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> No
             )
 
 
+def who_may(caller: Caller, role: Role) -> str:
+    """Return the next step of a caller that lacks a role."""
+    if caller.admission is None:
+        return "Ask the user to do it in a terminal (`brain`) or on the page (`brain ui`)."
+    return f"Ask an admin for the role {role}."
+
+
 def check_may_write(caller: Caller, scope: Scope) -> None:
     """Check that a caller may write into a scope.
 
@@ -289,7 +300,7 @@ def check_may_write(caller: Caller, scope: Scope) -> None:
         raise RejectedError(
             f"Agent {caller.agent} is a reader and may not write.",
             code="insufficient_role",
-            hint="Ask an admin for the role writer.",
+            hint=who_may(caller, Role.WRITER),
         )
     if scope is Scope.GLOBAL and caller.role is not Role.ADMIN:
         raise RejectedError(

@@ -210,24 +210,3 @@ WORKTREE: Final = "worktree"
 MODEL: Final = "model"
 METADATA_SHOWN: Final = (BRANCH, WORKTREE, MODEL)
 """Metadata that boot shows of other sessions."""
-NOTES_PINNED_MAX: Final = 10
-"""Pinned notes of one project; every boot shows all of them."""
-NOTES_MAX: Final = 100
-"""Notes of one session; store more as memories."""
-NOTE_RETENTION: Final = timedelta(days=7)
-"""How long unpinned notes outlast the session's last note."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """One working note; a caller without a session writes under an empty key."""
-
-    key: str
-    value: str
-    agent: str
-    session: str = ""
-    project: str | None = None
-    """The project of a pinned note; None means everywhere."""
-    pinned: bool = False
-    at: datetime
-    expires_at: datetime | None = None

@@ -22,7 +22,7 @@ from commonbrain.model.recall_result import (
     render_item,
     shown_fields,
 )
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import Authority, Trust
 from commonbrain.model.skills import skill_of
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.order import LINKED
@@ -94,11 +94,17 @@ def _reasons(candidate: Candidate) -> list[str]:
 
 
 def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
-    """Return the best candidates, with a slot for the best trusted rule or fact close behind."""
+    """Return the best candidates, with a slot for the best trusted rule or fact close behind.
+
+    Where rules of models are among the best, the slot is for a person's.
+    """
     best, later = ranked[:max_items], ranked[max_items : 2 * max_items]
-    if max_items == 1 or any(is_binding(candidate) for candidate in best):
+    is_due = is_binding
+    if any(_is_rule_of_model(candidate) for candidate in best):
+        is_due, later = _is_rule_of_person, ranked[max_items:]
+    if max_items == 1 or any(map(is_due, best)):
         return best
-    binding = next((candidate for candidate in later if is_binding(candidate)), None)
+    binding = next(filter(is_due, later), None)
     if binding is None or is_matching_skill(best[-1]) or not is_close(binding, best[-1]):
         return best
     return [*best[:-1], binding]
@@ -112,6 +118,15 @@ def is_close(binding: Candidate, last: Candidate) -> bool:
 def is_binding(candidate: Candidate) -> bool:
     """Return whether it is a trusted rule or fact."""
     return KINDS[candidate.memory.kind].has_reserved_item and is_trusted(candidate)
+
+
+def _is_rule_of_person(candidate: Candidate) -> bool:
+    memory = candidate.memory
+    return KINDS[memory.kind].is_binding and memory.authority is Authority.PERSON
+
+
+def _is_rule_of_model(candidate: Candidate) -> bool:
+    return KINDS[candidate.memory.kind].is_binding and not _is_rule_of_person(candidate)
 
 
 def is_trusted(candidate: Candidate) -> bool:

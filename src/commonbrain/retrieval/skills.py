@@ -100,16 +100,16 @@ class Skills:
 def match_skills(
     tx: Transaction, query_scope: QueryScope, *, query: str, project: str | None
 ) -> list[Memory]:
-    """Return the rules whose trigger the query contains: the project's own first, then newest."""
+    """Return the rules whose trigger the query contains: of people, of the project, newest."""
     fired = fired_skills(tx, query_scope, query=query, project=project)
     rules = tx.memories.get(fired)
-    return [rules[id_] for id_ in fired if id_ in rules]
+    return sorted((rules[id_] for id_ in fired if id_ in rules), key=lambda one: one.authority.rank)
 
 
 def fired_skills(
     tx: Transaction, query_scope: QueryScope, *, query: str, project: str | None
 ) -> list[int]:
-    """Return the ids of `match_skills`, in its order; no row is read for it."""
+    """Return the ids of `match_skills`, the project's own first; no row is read for it."""
     fired = [
         (bool(one.projects), id_)
         for id_, one in _triggers(tx, query_scope).items()
@@ -119,7 +119,7 @@ def fired_skills(
 
 
 def always_on(tx: Transaction, query_scope: QueryScope, *, project: str | None) -> list[Memory]:
-    """Return the rules that need no keyword: the project's own first, then newest."""
+    """Return the rules that need no keyword: a person's, then the project's own, then newest."""
     known = [id_ for id_, one in _triggers(tx, query_scope).items() if one.always_on]
     return _in_order(tx.memories.get(known).values(), project=project)
 
@@ -143,11 +143,11 @@ def _triggers(tx: Transaction, query_scope: QueryScope) -> Mapping[int, Skill]:
 
 
 def _in_order(memories: Iterable[Memory], *, project: str | None) -> list[Memory]:
-    """Drop rules for other projects, and put those for this project first."""
+    """Drop rules for other projects; put a person's first, then those for this project."""
     known = [(one, skill_of(one)) for one in memories]
     here = [(one, skill) for one, skill in known if skill and skill.holds_in(project)]
     here.sort(key=lambda pair: (bool(pair[1].projects), pair[0].id), reverse=True)
-    return [one for one, _ in here]
+    return sorted((one for one, _ in here), key=lambda one: one.authority.rank)
 
 
 def _listed(memory: Memory) -> ListedSkill:

@@ -22,7 +22,7 @@ from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
 from commonbrain.model.limits import BOOT_CAPS, BriefingLimits, ImportLimits
-from commonbrain.model.scope import LOCAL_TENANT, Caller
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller
 from commonbrain.observability.health import HealthProbes
 from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
 from commonbrain.observability.interface import Telemetry
@@ -131,6 +131,8 @@ def brain_of(
         agent=settings.agent or login_name(),
         session=settings.session,
         project=settings.project,
+        # The program that opens the store is its owner's.
+        authority=Authority.PERSON,
     )
     brain = Brain(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:

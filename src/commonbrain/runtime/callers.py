@@ -88,9 +88,8 @@ def is_of_person(environment: Mapping[str, str]) -> bool:
 
 
 def acts_for_owner(environment: Mapping[str, str]) -> bool:
-    """Return whether the owner lets this process act as a person does, before settings load."""
-    given = environment.get("COMMONBRAIN_AS_OWNER", "").strip().lower()
-    return bool(given) and given not in FALSE_WORDS
+    """Return whether the owner lets this process act as a person does: the setting `as_owner`."""
+    return environment.get("COMMONBRAIN_AS_OWNER", "").strip().lower() in TRUE_WORDS
 
 
 def check_command_is_of_person(what: str) -> None:
@@ -127,6 +126,8 @@ def describe_process() -> JsonObject:
     }
 
 
+TRUE_WORDS: Final = frozenset({"on", "1", "true", "yes", "y", "t"})
+"""Values that the settings read as true."""
 FALSE_WORDS: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final, cast
 
 from commonbrain.model import ids
@@ -34,6 +35,7 @@ from commonbrain.model.scope import (
     check_may_write,
     granted,
     lowest,
+    who_may,
 )
 from commonbrain.model.tasks import must_be_acknowledged, needs_ack
 
@@ -131,7 +133,10 @@ def intrinsic_trust(caller: Caller) -> Trust:
 def endorsed(
     memory: Memory, *, trust: Trust, authority: Authority, parameters: Parameters
 ) -> Memory:
-    """Return the memory with at least this trust and authority, and the confidence they imply."""
+    """Return the memory with this trust and the confidence it implies.
+
+    A person's word gives it a person's authority; no other raises what it has.
+    """
     is_sourced = memory.source_ref is not None
     likely = confidence(
         memory.kind, memory.text, trust=trust, is_sourced=is_sourced, parameters=parameters
@@ -139,8 +144,19 @@ def endorsed(
     return replace(
         memory,
         trust=trust,
-        authority=authority if authority.covers(memory.authority) else memory.authority,
+        authority=authority if authority is Authority.PERSON else memory.authority,
         confidence=max(memory.confidence, likely),
+    )
+
+
+def approved(memory: Memory, caller: Caller, *, parameters: Parameters, now: datetime) -> Memory:
+    """Return a pending memory as approved: with at least the trust of a person who approves it."""
+    trust = max(memory.trust, intrinsic_trust(caller), key=lambda one: one.weight)
+    return replace(
+        endorsed(memory, trust=trust, authority=caller.authority, parameters=parameters),
+        state=State.ACTIVE,
+        believed_since=now,
+        payload=without_proposal(memory),
     )
 
 
@@ -198,7 +214,7 @@ def check_may_bind_all(caller: Caller, before: Memory, *, after: Memory) -> None
             f"{ids.show(ids.MEMORY, after.id)} has no project and must be acknowledged: to block "
             "the writers of every project needs the role admin.",
             code="scope_denied",
-            hint="Ask an admin, or remember it for one project.",
+            hint=f"{who_may(caller, Role.ADMIN)} Or remember it for one project.",
         )
 
 

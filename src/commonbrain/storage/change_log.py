@@ -121,6 +121,7 @@ def _change(memory: Memory, change_context: ChangeContext) -> Revision:
         action=change_context.action,
         agent=change_context.caller.agent,
         session=change_context.caller.session,
+        authority=change_context.caller.authority,
         reason=change_context.reason,
         at=change_context.at,
     )
@@ -249,7 +250,7 @@ def check_version(tx: Transaction, memory_id: int, *, version: int | None) -> No
 
 
 def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> None:
-    """Check that no other session has claimed a task.
+    """Check that no other session has claimed a task; a model's claim does not bind a person.
 
     Raises:
         RejectedError: `lease_held` names the holder and until when.
@@ -259,6 +260,9 @@ def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetim
     if not isinstance(detail, TaskDetail) or not is_held(tx, detail, now=now):
         return
     if detail.lease_holder == holder_of(caller) or detail.lease_until is None:
+        return
+    claims = (one for one in tx.changes.of([memory.id]) if one.action is Action.CLAIM)
+    if any(not one.authority.covers(caller.authority) for one in list(claims)[-1:]):
         return
     id_ = ids.show(ids.MEMORY, memory.id)
     raise RejectedError(

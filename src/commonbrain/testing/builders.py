@@ -23,7 +23,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import Caller, Trust
+from commonbrain.model.scope import Authority, Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_extractor, make_trained_models
@@ -261,7 +261,7 @@ def a_brain(
         uploads=UploadStore(blobs),
         parameters=parameters,
     )
-    return Brain(services, Caller(agent=agent))
+    return Brain(services, Caller(agent=agent, authority=Authority.PERSON))
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401

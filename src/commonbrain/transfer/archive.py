@@ -29,7 +29,7 @@ from commonbrain.model.links import Link
 from commonbrain.model.memory import UNREAD, Memory, Thread
 from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Revision
-from commonbrain.model.scope import Caller, Role
+from commonbrain.model.scope import Caller, Role, who_may
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision
 from commonbrain.services import Services
@@ -402,7 +402,7 @@ def check_may_move(caller: Caller) -> None:
         raise RejectedError(
             f"Agent {caller.agent} is a {caller.role}; export and its import are for admins.",
             code="insufficient_role",
-            hint="Ask an admin.",
+            hint=who_may(caller, Role.ADMIN),
         )
 
 

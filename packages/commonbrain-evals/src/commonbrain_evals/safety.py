@@ -24,7 +24,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import State
 from commonbrain.model.recall_result import HEADING, RecallResult
-from commonbrain.model.scope import Caller, Role, Scope, Trust
+from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust
 from commonbrain.retrieval.get import View
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import NOON, a_brain
@@ -328,7 +328,13 @@ def _measure_attack(brain: Brain, name: str) -> AttackResult:
     """Tell the truth by a tool and one sort of lie from the web, then ask."""
     tool_trust, web = Trust.TRUSTED_TOOL, Trust.UNTRUSTED_WEB
     tool = Brain(
-        brain.services, Caller(agent="tool", trust_default=tool_trust, trust_ceiling=tool_trust)
+        brain.services,
+        Caller(
+            agent="tool",
+            trust_default=tool_trust,
+            trust_ceiling=tool_trust,
+            authority=Authority.PERSON,
+        ),
     )
     stranger = Caller(agent="stranger", role=Role.WRITER, trust_default=web, trust_ceiling=web)
     counts: Counter[str] = Counter()

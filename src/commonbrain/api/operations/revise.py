@@ -1,8 +1,6 @@
 """The operation revise: correct, mark and link memories."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from itertools import chain
 from typing import ClassVar, Final, Literal, cast
 
 from pydantic import Field
@@ -25,7 +23,6 @@ from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.revise import Revise
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
-from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import CONFIRM_ABOVE
 from commonbrain.model.links import STRENGTH_DEFAULT
@@ -133,17 +130,14 @@ _ACKS_MAX: Final = 100
 
 def _acknowledge(revise: Revise, request: ReviseRequest) -> ReviseResult:
     """Answer one action item, or several whose ids are divided by commas, in the same way."""
-    each = [ids.show(ids.MEMORY, ids.parse(ids.MEMORY, one)) for one in request.id.split(",")]
+    each = request.id.split(",")
     if len(each) > _ACKS_MAX:
         raise InvalidInputError(
             f"{len(each)} ids were given; {_ACKS_MAX} are allowed.", hint="Answer them in parts."
         )
-    done = [
-        revise.ack(one, request.value or "", reason=request.reason or None, until=request.due_at)
-        for one in each
-    ]
-    changed = tuple(chain.from_iterable(one.changed for one in done))
-    return replace(done[0], changed=changed) if len(done) > 1 else done[0]
+    return revise.ack(
+        each, request.value or "", reason=request.reason or None, until=request.due_at
+    )
 
 
 _Call = Callable[[Revise, ReviseRequest], ReviseResult]

@@ -32,7 +32,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import Kind, Severity, TaskPriority
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, Scope, Trust
+from commonbrain.model.scope import Authority, Caller, Scope, Trust
 from commonbrain.model.tasks import NEVER_DUE, OPEN_STATUSES, Decision, TaskDecision
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.activity import acks, sessions
@@ -52,6 +52,7 @@ _IS_UNFINISHED: Final = text("tasks.status IN ('open', 'blocked')")
 _TASK_KEY: Final = ("after_place", "after_due", "after_id")
 _LIMIT: Final = bindparam("limit", type_=Integer())
 _ALL: Final = func.count().over()
+_RANK: Final = case({one: one.rank for one in Authority}, value=memories.c.authority)
 _BY_PRIORITY: Final = case(
     {priority: -place for place, priority in enumerate(TaskPriority)}, value=_TASKS.c.priority
 )
@@ -64,20 +65,26 @@ class BriefingRepository:
     work: SqlContext
 
     def blockers(self, scope: QueryScope, *, limit: int) -> RankedRule:
-        """Find BLOCKER rules without a trigger: pinned first, then of a project, then newest."""
+        """Find BLOCKER rules without a trigger.
+
+        A person's first, then pinned, then of a project, then newest.
+        """
         return _ranked(self._rows(_blockers, scope, limit=limit))
 
-    def patterns(self, scope: QueryScope) -> dict[int, bool]:
-        """Map each PATTERN rule without a trigger to whether it is pinned; newest first."""
+    def patterns(self, scope: QueryScope) -> dict[int, int]:
+        """Map each PATTERN rule without a trigger to its precedence; newest first.
+
+        Higher is more: by authority, then for a pinned one.
+        """
         rows = self._rows(_patterns, scope, limit=-1)
-        return {id_: pinned for id_, pinned in rows if pinned is not None}
+        return {id_: precedence for id_, precedence in rows if precedence is not None}
 
     def has_patterns(self, scope: QueryScope) -> bool:
         """Check whether there is any PATTERN rule without a trigger."""
         return bool(self._rows(_any_pattern, scope, limit=1))
 
     def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
-        """Find open and blocked tasks by priority, then earliest due date, then oldest."""
+        """Find open and blocked tasks: a person's first, then in the order of `task_keys`."""
         return _ranked(self._rows(_open_tasks, scope, limit=limit))
 
     def task_keys(
@@ -121,7 +128,7 @@ def _blockers(filter_: Filter) -> _Rows:
     return (
         select(row.id, _ALL)
         .where(row.id.in_(select(strict.c.memory_id)), within(filter_))
-        .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
+        .order_by(_RANK, row.pinned.desc(), row.project.is_(None), row.id.desc())
         .limit(_LIMIT)
     )
 
@@ -141,8 +148,9 @@ def _latest(filter_: Filter) -> _Rows:
 
 @lru_cache(_BUILT_MAX)
 def _patterns(filter_: Filter) -> _Rows:
-    pinned = _seen(_RULES, filter_).scalar_subquery()
-    return _pattern_rules(pinned).order_by(_RULES.c.memory_id.desc())
+    precedence = case((memories.c.pinned, 1), else_=0) - 2 * _RANK
+    seen = _seen(_RULES, filter_, column=precedence).scalar_subquery()
+    return _pattern_rules(seen).order_by(_RULES.c.memory_id.desc())
 
 
 @lru_cache(_BUILT_MAX)
@@ -166,20 +174,21 @@ def _open_tasks(filter_: Filter) -> _Rows:
     row = unfinished.c
     return (
         select(row.memory_id, total)
-        .order_by(row.place, row.due_at.is_(None), row.due_at, row.memory_id)
+        .order_by(row.rank, row.place, row.due_at.is_(None), row.due_at, row.memory_id)
         .limit(_LIMIT)
     )
 
 
 def _unfinished(filter_: Filter) -> CTE:
     own = _TASKS.c
-    return (
-        select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
+    rank = _seen(_TASKS, filter_, column=_RANK).scalar_subquery()
+    unfinished = (
+        select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"), rank.label("rank"))
         .where(own.tenant_id == TENANT, _IS_UNFINISHED)
-        .where(_seen(_TASKS, filter_).exists())
         .cte("unfinished")
         .prefix_with("MATERIALIZED")
     )
+    return select(unfinished).where(unfinished.c.rank.is_not(None)).cte("seen")
 
 
 @lru_cache(_BUILT_MAX)
@@ -199,10 +208,10 @@ def _next_task_keys(filter_: Filter) -> _Rows:
     return select(*key).where(tuple_(*key) > tuple_(*after)).order_by(*key).limit(_LIMIT)
 
 
-def _seen(details: Table, filter_: Filter) -> _Rows:
-    """Select the memory of a detail row if the scope allows it."""
+def _seen(details: Table, filter_: Filter, *, column: Any = memories.c.id) -> _Rows:  # noqa: ANN401
+    """Select a column of the memory of a detail row if the scope allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
-    return select(memories.c.pinned).where(same, within(filter_))
+    return select(column).where(same, within(filter_))
 
 
 _TASK_DETAILS: Final = DETAILS[Kind.TASK]
@@ -256,6 +265,7 @@ _BINDING: Final = (
         in_ids(memories.c.id),
         memories.c.state == State.ACTIVE,
         memories.c.trust.in_(_BELIEVED),
+        memories.c.authority.in_(bindparam("binding", expanding=True)),
         or_(memories.c.scope != Scope.PRIVATE, memories.c.agent == bindparam("agent")),
         or_(memories.c.expires_at.is_(None), memories.c.expires_at > _NOW),
         ~_IS_OWN,
@@ -311,15 +321,16 @@ class AckRepository:
         """List the action items that a caller has to acknowledge, oldest first.
 
         They are active, unexpired, visible to the caller, of one of `projects` or of none (of any
-        project if `projects` is None), assigned to no other agent, and were set outside the
-        caller's own session. One
-        acknowledgement settles a task for every agent; a rule needs one from each session. A
-        deferred item is pending again from its `until` on.
+        project if `projects` is None), assigned to no other agent, of no lower authority than the
+        caller's, and were set outside the caller's own session. One acknowledgement settles a task
+        for every agent; a rule needs one from each session. A deferred item is pending again from
+        its `until` on.
         """
         given: dict[str, Any] = {
             "tenant": self.work.tenant,
             "agent": caller.agent,
             "session": caller.session or "",
+            "binding": [one for one in Authority if one.covers(caller.authority)],
             "now": now,
         }
         wanting = sorted(id_ for (id_,) in self.work.rows(_WANTING, given))

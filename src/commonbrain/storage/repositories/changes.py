@@ -11,8 +11,10 @@ from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, selec
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.memory import State
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
+from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.statements import exists_in, in_ids
 
@@ -41,6 +43,12 @@ _VERSIONS: Final = (
     )
     .group_by(changes.c.memory_id)
 )
+_ENDED: Final = select(changes.c.memory_id, changes.c.after).where(
+    changes.c.tenant_id == bindparam("tenant"),
+    changes.c.agent == bindparam("agent"),
+    changes.c.at >= bindparam("since", type_=Instant()),
+    changes.c.action.in_([Action.FORGET, Action.UNDO]),
+)
 _KIND: Final = select(memories.c.kind).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id == bindparam("memory")
 )
@@ -54,7 +62,7 @@ _BELIEVED: Final = (
 )
 _NAMES: Final = frozenset({"tags", "people", "topics", "references"})
 """Fields that stand in rows of their own: plain lists of names."""
-_PLAIN: Final = ("memory_id", "action", "agent", "session", "reason", "at")
+_PLAIN: Final = ("memory_id", "action", "agent", "session", "authority", "reason", "at")
 """What a change and its row have alike."""
 
 
@@ -139,6 +147,11 @@ class ChangeRepository:
         statement = _ROWS.where(*conditions).order_by(changes.c.id.desc()).limit(limit)
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant}).mappings()
         return [_change(row) for row in rows]
+
+    def forgotten_by(self, agent: str, *, since: datetime) -> list[int]:
+        """List the memories that an agent forgot since, by `forget` or `undo`."""
+        rows = self.work.rows(_ENDED, {"agent": agent, "since": since})
+        return [id_ for id_, after in rows if after.get("state") == State.FORGOTTEN]
 
     def believed(self, ids: Sequence[int]) -> dict[int, list[BeliefPeriod]]:
         """Map memories to the ended periods in which they were believed, oldest first."""

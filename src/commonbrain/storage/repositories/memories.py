@@ -30,6 +30,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import (
+    AWAITING_STATES,
     CURRENT_STATES,
     GIVEN_TIME,
     Memory,
@@ -130,9 +131,11 @@ _BY_HASH: Final = select(memories.c.id).where(
     memories.c.kind == bindparam("kind"),
     memories.c.semantic_hash == bindparam("hash"),
 )
-_CURRENT_BY_HASH: Final = _BY_HASH.where(memories.c.state.in_(sorted(CURRENT_STATES)))
+_PRESENT_BY_HASH: Final = _BY_HASH.where(
+    memories.c.state.in_(sorted(CURRENT_STATES | AWAITING_STATES))
+)
 _FROM_SOURCE: Final = memories.c.source_ref == bindparam("source")
-_CURRENT_BY_HASH_AND_SOURCE: Final = _CURRENT_BY_HASH.where(_FROM_SOURCE)
+_PRESENT_BY_HASH_AND_SOURCE: Final = _PRESENT_BY_HASH.where(_FROM_SOURCE)
 _BY_HASH_AND_SOURCE: Final = _BY_HASH.where(_FROM_SOURCE)
 
 _RULES: Final = DETAILS[Kind.RULE]
@@ -212,12 +215,12 @@ class MemoryRepository:
     ) -> list[Memory]:
         """List memories of a kind, and source, with this hash, oldest first.
 
-        Only current ones, unless a source is given and any state is asked for.
+        Only current ones and proposals, unless a source is given and any state is asked for.
         """
         given = {"kind": kind, "hash": semantic_hash}
-        statement = _CURRENT_BY_HASH
+        statement = _PRESENT_BY_HASH
         if source_ref is not None:
-            statement = _BY_HASH_AND_SOURCE if in_any_state else _CURRENT_BY_HASH_AND_SOURCE
+            statement = _BY_HASH_AND_SOURCE if in_any_state else _PRESENT_BY_HASH_AND_SOURCE
             given |= {"source": source_ref}
         ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
         known = self.get(ids)

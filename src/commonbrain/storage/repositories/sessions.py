@@ -19,12 +19,12 @@ from sqlalchemy import (
 )
 
 from commonbrain.model import ids
+from commonbrain.model.notes import Note
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
     EXPLICIT_ENDINGS,
     HTTP_PREFIX,
     Ending,
-    Note,
     Process,
     Session,
     is_over,

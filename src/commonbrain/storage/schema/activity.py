@@ -72,6 +72,13 @@ notes = tenant_table(
     Column("value", Text, nullable=False),
     Column("project", String(128)),
     Column("pinned", Boolean, nullable=False),
+    # Programs before 0025 leave it out.
+    Column(
+        "authority",
+        EnumText(Authority),
+        nullable=False,
+        server_default=text(f"'{Authority.PERSON}'"),
+    ),
     Column("at", Instant, nullable=False),
     Column("expires_at", Instant),
     Index("ix_notes_pinned", "tenant_id", "project", **only("pinned")),

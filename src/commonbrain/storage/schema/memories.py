@@ -333,6 +333,13 @@ changes = tenant_table(
     Column("action", EnumText(Action), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
+    # Programs before 0025 leave it out.
+    Column(
+        "authority",
+        EnumText(Authority),
+        nullable=False,
+        server_default=text(f"'{Authority.PERSON}'"),
+    ),
     Column("reason", Text),
     Column("at", Instant, nullable=False),
     Column("before", JSON, nullable=False),

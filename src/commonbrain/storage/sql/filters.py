@@ -289,7 +289,7 @@ def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
         yield row.kind == Kind.ATOM
     if criteria.labels:
         yield row.label.in_(criteria.labels)
-    for name in ("scope", "session", "agent"):
+    for name in ("scope", "session", "agent", "authority"):
         given = getattr(criteria, name)
         if given is not None:
             yield row[name] == given

@@ -19,7 +19,7 @@ from commonbrain.model.kinds import KINDS, DuplicatePolicy, Kind, MessageDetail
 from commonbrain.model.memory import Draft, Memory, full_text
 from commonbrain.model.query import Candidate
 from commonbrain.model.recall_result import render_item, shown_fields
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Authority, Caller
 from commonbrain.retrieval.packing import to_item
 from commonbrain.runtime.bootstrap import build_services
 from commonbrain.runtime.models import make_embedder
@@ -132,7 +132,9 @@ def open_note_store(
         services = build_services(
             settings, Path(folder) / "brain.db", clock=clock, random_source=SeededRandom(seed)
         )
-        with Brain(services, Caller(agent="evaluation", project=PROJECT)) as brain:
+        with Brain(
+            services, Caller(agent="evaluation", project=PROJECT, authority=Authority.PERSON)
+        ) as brain:
             yield NoteStore(brain, clock, frozenset(without))
 
 
@@ -271,7 +273,7 @@ def _imported(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Eva
         # Baselines ask what recall is asked: it must not find their vectors ready.
         embedder = CachedEmbedder(make_embedder(settings))
         services = replace(built, embedder=embedder, importers=lambda: {_FORMAT: corpus})
-        with Brain(services, Caller(agent="evaluation")) as brain:
+        with Brain(services, Caller(agent="evaluation", authority=Authority.PERSON)) as brain:
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)
             seconds = time.perf_counter() - started

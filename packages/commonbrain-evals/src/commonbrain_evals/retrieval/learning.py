@@ -26,7 +26,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
 from commonbrain.model.model_card import RERANK
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Authority, Caller
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.runtime.bootstrap import build_services
@@ -150,7 +150,7 @@ def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: in
     with _open_at_end(path, corpora, settings=settings, seed=seed) as services:
         for corpus in corpora:
             then = replace(services, clock=FrozenClock(corpus.ends_at))
-            brain = Brain(then, Caller(agent=_AGENT))
+            brain = Brain(then, Caller(agent=_AGENT, authority=Authority.PERSON))
             stored += brain.import_(corpus.name, path.parent).stored
     return stored
 
@@ -165,7 +165,7 @@ def _open_at_end(
     random_source = SeededRandom(seed if path.exists() else ~seed)
     built = build_services(settings, path, clock=clock, random_source=random_source)
     services = replace(built, importers=lambda: {corpus.name: corpus for corpus in corpora})
-    with Brain(services, Caller(agent=_AGENT)):
+    with Brain(services, Caller(agent=_AGENT, authority=Authority.PERSON)):
         yield services
 
 
@@ -189,7 +189,7 @@ def _half(
     from commonbrain_learn.model_registry import TransitionOptions, models_of  # noqa: PLC0415
 
     recalls, marks, last = _simulate_use(services, half, request=request)
-    brain = Brain(replace(services, clock=last), Caller(agent=_AGENT))
+    brain = Brain(replace(services, clock=last), Caller(agent=_AGENT, authority=Authority.PERSON))
     job = brain.jobs.run(_KIND, {"min_marked": LESSONS_ASKED_MIN})
     Worker(services=brain.services, name=_AGENT, kinds=(_KIND,)).sweep()
     done = brain.jobs.show(job.id)

@@ -31,7 +31,7 @@ from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
-from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Role, Trust, lowest
 from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.web.app import LoginScreen, make_page
@@ -101,11 +101,14 @@ class AuthenticatedCaller:
         request = _request(self.context)
         client = client_of(self.context)
         caller = authenticated(request)
-        # A model fills in the arguments: it cannot claim more trust than a user.
+        # A model fills in the arguments, also with an admin's key: it is no person, unless an admin
+        # trusts its agent fully, and cannot claim more trust than a user.
+        is_trusted = caller.trust_ceiling is Trust.TRUSTED_TOOL
+        authority = caller.authority if is_trusted else lowest([caller.authority, Authority.MODEL])
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.authenticator.brain_for(
-            replace(caller, trust_ceiling=ceiling),
+            replace(caller, trust_ceiling=ceiling, authority=authority),
             request,
             client=named,
             session=session,
