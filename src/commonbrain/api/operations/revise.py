@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import ClassVar, Final, Literal, cast
 
@@ -127,21 +128,18 @@ _TASK_UPDATES: Final = (
 )
 """Commands that change the status of a task."""
 
-_ACKS_MAX: Final = 100
-"""Action items that one call answers."""
+_IDS_MAX: Final = 100
+"""Action items, or pending texts, that one call answers."""
 
 
-def _acknowledge(revise: Revise, request: ReviseRequest) -> ReviseResult:
-    """Answer one action item, or several whose ids are divided by commas, in the same way."""
+def _of_each(request: ReviseRequest, call: Callable[[str], ReviseResult]) -> ReviseResult:
+    """Answer one memory, or several whose ids are divided by commas, in the same way."""
     each = [ids.show(ids.MEMORY, ids.parse(ids.MEMORY, one)) for one in request.id.split(",")]
-    if len(each) > _ACKS_MAX:
+    if len(each) > _IDS_MAX:
         raise InvalidInputError(
-            f"{len(each)} ids were given; {_ACKS_MAX} are allowed.", hint="Answer them in parts."
+            f"{len(each)} ids were given; {_IDS_MAX} are allowed.", hint="Answer them in parts."
         )
-    done = [
-        revise.ack(one, request.value or "", reason=request.reason or None, until=request.due_at)
-        for one in each
-    ]
+    done = [call(one) for one in each]
     changed = tuple(chain.from_iterable(one.changed for one in done))
     return replace(done[0], changed=changed) if len(done) > 1 else done[0]
 
@@ -186,9 +184,21 @@ _CALLS: Final[Mapping[str, _Call]] = {
         reason=request.reason or None,
         version=request.version,
     ),
-    "ack": _acknowledge,
-    "approve": lambda revise, request: revise.approve(request.id, reason=request.reason),
-    "reject": lambda revise, request: revise.reject(request.id, reason=request.reason),
+    "ack": lambda revise, request: _of_each(
+        request,
+        partial(
+            revise.ack,
+            decision=request.value or "",
+            reason=request.reason or None,
+            until=request.due_at,
+        ),
+    ),
+    "approve": lambda revise, request: _of_each(
+        request, partial(revise.approve, reason=request.reason)
+    ),
+    "reject": lambda revise, request: _of_each(
+        request, partial(revise.reject, reason=request.reason)
+    ),
     "review": lambda revise, request: revise.review(request.id, reason=request.reason),
 }
 
