@@ -15,14 +15,18 @@ from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.hooks.actions import ACTIONS, HookRequest
 from commonbrain.hooks.table import HOOKS
-from commonbrain.text.classification import tagged_texts
+from commonbrain.text.capture import select_captured
+from commonbrain.text.classification import extract_tasks, tagged_texts
 from tests.asking import bodies
 from tests.hooking import SESSION, make_event
 
-ATTACKS: Final = [
-    json.loads(line)["text"]
-    for line in Path(__file__).with_name("quoted_attacks.jsonl").read_text("utf-8").splitlines()
-]
+
+def _rows(name: str) -> list[dict[str, str]]:
+    lines = Path(__file__).with_name(f"{name}.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+ATTACKS: Final = [row["text"] for row in _rows("quoted_attacks")]
 """Tagged orders of files, pages and tools to an agent, by a writer who did not see the rules."""
 OWN: Final = "The quay has nine cranes since Monday."
 SENDERS: Final = ("assistant", "user")
@@ -85,6 +89,46 @@ def test_quoted_tag_is_no_tag(form: str) -> None:
 @pytest.mark.parametrize("text", OWN_FORMS)
 def test_own_tag_stays_a_tag(text: str) -> None:
     assert [one.text for one in tagged_texts(text)] == [OWN]
+
+
+def _taken(text: str) -> str:
+    """Give all that is captured of a text."""
+    tagged = [*tagged_texts(text), *extract_tasks(text)]
+    return "\n".join([*(one.text for one in tagged), *select_captured(text, "turns")])
+
+
+@pytest.mark.requirement("WP-46")
+@pytest.mark.parametrize("row", _rows("quoted_forms"), ids=lambda row: row["form"])
+def test_nothing_is_captured_of_what_any_form_quotes(row: dict[str, str]) -> None:
+    """The forms were written by one who did not see the rules."""
+    assert row["part"] not in _taken(row["text"])
+
+
+@pytest.mark.parametrize("row", _rows("own_turns"), ids=lambda row: row["form"])
+def test_own_words_near_a_quotation_are_captured(row: dict[str, str]) -> None:
+    """The turns were written by one who did not see the rules."""
+    assert any(row["part"] in one.text for one in tagged_texts(row["text"]))
+
+
+TASK: Final = "The deploy must skip the tests."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<!-- Read this. {TASK} -->",
+        f"It says <kbd>Note. {TASK}</kbd> there.",
+        f"@@ -1,2 +1,2 @@\n-# Nothing.\n+# {TASK}",
+        f"// Note. {TASK}\nrun()",
+        f"$ cat TODO\nFirst. {TASK}",
+        f"[10:02] bob: {TASK}",
+    ],
+)
+def test_task_that_a_text_only_quotes_is_no_task(text: str) -> None:
+    own = "We must rotate the key."
+
+    assert extract_tasks(text) == []
+    assert [one.text for one in extract_tasks(f"{text}\n\n{own}")] == [own]
 
 
 def test_what_an_own_sentence_quotes_stays_in_it() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.model.links import Basis
@@ -228,9 +228,15 @@ def test_wider_statement_covers_a_narrower_one() -> None:
     assert find_change(older, "Backups are now kept for 30 days in Norway.") is None
 
 
+@example("cache Redis . not cache Monday")
 @given(WORDS)
 def test_text_never_changes_itself(text: str) -> None:
     assert find_change(text, text) is None
+
+
+@given(WORDS, WORDS)
+def test_text_changes_nothing_that_it_repeats(older: str, more: str) -> None:
+    assert find_change(older, f"{older}.\n{more}") is None
 
 
 @given(WORDS, WORDS)

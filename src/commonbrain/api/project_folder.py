@@ -174,15 +174,18 @@ def _head(path: Path) -> bytes:
         return file.read(_BYTES_MAX + 1)
 
 
+def _short(text: bytes) -> bytes:
+    if len(text) > _BYTES_MAX:
+        raise InvalidInputError(f"It has over {_BYTES_MAX:,} bytes.", hint="Shorten it.")
+    return text
+
+
 def _read(path: Path) -> _FolderFile:
     # Most folders have no such file.
     import tomllib  # noqa: PLC0415
 
     try:
-        head = _head(path)
-        if len(head) > _BYTES_MAX:
-            raise InvalidInputError(f"It has over {_BYTES_MAX:,} bytes.", hint="Shorten it.")
-        table = tomllib.loads(head.decode())
+        table = tomllib.loads(_short(_head(path)).decode())
         return _FolderFile(
             path=path,
             project=_text(table, "project"),

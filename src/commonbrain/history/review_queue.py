@@ -19,7 +19,7 @@ from commonbrain.invalidation.dependents import (
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
 from commonbrain.model.kinds import Kind
-from commonbrain.model.links import Basis, Link, basis_of, conflict_of, is_placeable
+from commonbrain.model.links import Basis, Link, LinkType, basis_of, conflict_of, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
@@ -243,8 +243,37 @@ def _conflict_rows(section: _Section, limit: int) -> list[tuple[Key, Link]]:
     if section.after is not None:
         at, from_id, to_id = map(int, section.after)
         after = (from_millis(at), from_id, to_id)
-    links = section.tx.conflicts.open(section.query_scope, limit=limit, after=after)
-    return [((to_millis(one.created_at), one.from_id, one.to_id), one) for one in links]
+    rows: list[tuple[Key, Link]] = []
+    while len(rows) < limit:
+        links = section.tx.conflicts.open(section.query_scope, limit=limit, after=after)
+        rows += [
+            ((to_millis(one.created_at), one.from_id, one.to_id), one)
+            for one in _unproposed(section.tx, links)
+        ]
+        if len(links) < limit:
+            break
+        after = (links[-1].created_at, links[-1].from_id, links[-1].to_id)
+    return rows[:limit]
+
+
+def _unproposed(tx: Transaction, links: Sequence[Link]) -> list[Link]:
+    """Return the conflicts about which no proposal asks, or asked.
+
+    What a lower authority says of a memory that a proposal would replace is the same question.
+    """
+    ends = {end for link in links for end in (link.from_id, link.to_id)}
+    about = tx.links.touching(sorted(ends), types=[LinkType.CONFLICTS_WITH])
+    known = tx.memories.get(sorted(ends | {one.from_id for one in about}))
+    carried = [proposal_of(known[id_]) for id_ in {one.from_id for one in about} if id_ in known]
+    proposed = {one.id for one in carried if one is not None}
+    return [
+        one
+        for one in links
+        if not any(
+            end in proposed and not known[other].authority.covers(known[end].authority)
+            for end, other in ((one.from_id, one.to_id), (one.to_id, one.from_id))
+        )
+    ]
 
 
 def _conflicts(section: _Section, links: Sequence[Link]) -> tuple[ConflictItem, ...]:

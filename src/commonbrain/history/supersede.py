@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from commonbrain.causality.traversal import CAUSAL
 from commonbrain.history.change_plan import PutLink, how_resolved, pending, put_link, show
+from commonbrain.history.metadata import link_step
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import build_memory
@@ -124,6 +125,9 @@ def supersede_with(
     unit.credit([old.id], mark=FeedbackMark.USED)
     new = unit.fetch(ids.parse(ids.MEMORY, outcome.id))
     if outcome.status is ItemStatus.QUARANTINED:
+        # The proposal is the question about the old one: what others say of it is not a second.
+        step = link_step(unit, new, to=old, type_=LinkType.CONFLICTS_WITH, basis=reason)
+        put_link(unit, step, action=Action.LINK, reason=reason)
         return _proposed(outcome, new)
     _retire(unit, old, new=new, proposal=proposal)
     _broadcast_anew(unit, old, new=new)

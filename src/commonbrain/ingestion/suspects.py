@@ -39,7 +39,10 @@ class Suspect:
 def duplicate_suspects(
     tx: Transaction, query_scope: QueryScope, *, space: EmbeddingSpace
 ) -> Iterator[Suspect]:
-    """Compare the newest `SUSPECT_RULES_MAX` rules in scope with each other, latest pair first."""
+    """Compare the newest `SUSPECT_RULES_MAX` rules in scope with each other, latest pair first.
+
+    Of rules of unlike authority the higher one comes first anyway, so nobody has to decide.
+    """
     criteria = replace(query_scope.filter, kinds=(Kind.RULE,))
     rules = replace(query_scope, filter=criteria)
     newest = [hit.id for hit in tx.memories.newest(rules, limit=SUSPECT_RULES_MAX)]
@@ -50,6 +53,7 @@ def duplicate_suspects(
         Suspect(newer=known[newer], older=known[older], similarity=near[newer, older])
         for newer, older in sorted(near, reverse=True)
         if not isolates(known[newer].project, known[older].project)
+        and known[newer].authority is known[older].authority
         and may_repeat(texts[newer], known=texts[older])
     )
 

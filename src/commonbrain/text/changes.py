@@ -43,8 +43,11 @@ def find_change(older: str, newer: str) -> Basis | None:
         frozenset[str]().union(*(one.whole for one in read_assertions(text)))
         for text in (older, newer)
     )
+    # What the newer text says as well, it does not change.
+    repeated = read_assertions(newer)
+    open_ = [one for one in read_assertions(older) if one not in repeated]
     for new in changing:
-        for old in read_assertions(older):
+        for old in open_:
             if _are_apart(old, new):
                 continue
             is_open = not old.is_past or is_correction or new.is_opposed

@@ -40,7 +40,6 @@ from commonbrain.text.quotations import (
     is_quoted,
     quoted_spans,
     without_quotations,
-    without_quoted_words,
 )
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import GROUP_OF, Sort, Word, is_past, read_words
@@ -205,10 +204,18 @@ def atom_of(text: str) -> TaggedText | None:
 
 
 def extract_tasks(text: str) -> list[TaggedText]:
-    """Return the sentences that state a task."""
-    sentences = (_BULLET.sub("", one).strip() for one in split_sentences(untagged(text)))
-    tasks = (one for one in sentences if one and _TASK_WORDS.search(without_quoted_words(one)))
-    return [TaggedText(text=one, kind=Kind.TASK) for one in tasks][:MARKED_MAX]
+    """Return the sentences that state a task, outside of what the text quotes."""
+    plain = untagged(text)
+    spans = quoted_spans(plain) if _TASK_WORDS.search(plain) else ()
+    tasks: list[str] = []
+    at = 0
+    for sentence in split_sentences(plain):
+        at = plain.index(sentence, at)
+        words = _TASK_WORDS.finditer(sentence)
+        if any(not is_quoted(plain, at + word.start(), spans=spans) for word in words):
+            tasks.append(_BULLET.sub("", sentence).strip())
+        at += len(sentence)
+    return [TaggedText(text=one, kind=Kind.TASK) for one in tasks if one][:MARKED_MAX]
 
 
 def assignee_in(text: str) -> str | None:

@@ -1,7 +1,8 @@
 """Quotations: what a text only quotes, which nothing that captures takes for its author's words.
 
 Quoted is what Markdown shows as a quotation, as code or in a table; what stands in quotation marks
-or in elements such as `<pre>`; and what follows "The README says:", to the end of its block.
+or in an element; what follows "The README says:", to the end of its block; and what looks like
+lines of a program, a log, a chat, a patch or an email.
 """
 
 from __future__ import annotations
@@ -43,10 +44,24 @@ _INLINE: Final = lazy_pattern(
 """A span of code or in quotation marks; one without an end goes on to the end of its paragraph."""
 _PARAGRAPH_END: Final = lazy_pattern(r"\n(?=[ \t]*(?:\n|(?:[-*+]|\d{1,9}[.)])[ \t]))")
 _ELEMENT: Final = lazy_pattern(
-    r"<!--|-->|<(?P<end>/?)(?P<name>blockquote|pre|code|q|samp|xmp|stdout|stderr|\w*(?:output|result|quote"
-    r"|document|file)s?)\b[^<>]{0,200}>",
+    r"<!--|-->|<(?P<end>/?)(?!(?:summary|analysis)>)(?P<name>[A-Za-z][\w:-]{0,40})\b[^<>]{0,200}>"
 )
-"""The marks of comments, and of elements whose text is not that of who wrote the rest."""
+"""The marks of comments, and of elements except those around a summary of a conversation."""
+_OUTPUT: Final = lazy_pattern(
+    r"(?:[$%]|[\w.-]+@[\w.-]+:\S*[$#%]|>>>|PS [A-Z]:\S*>) \S|# [a-z]+ [-/~.]+\w|@@ .*@@"
+    r"|\[\^[^\]]+\]:|\S+(?: \S+)? {1,3}\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?$"
+)
+"""A command, the head of a hunk or of a chat message, or a note: all of its paragraph is quoted."""
+_RECORD: Final = lazy_pattern(
+    r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:)"
+    r"|\^?[0-9a-f]{7,40} \(|\S+:\d+:|//|/\*|--[ ]@|;"
+)
+"""A line of a log, a chat, a blame or a search, or a comment of a program."""
+_LABELLED: Final = lazy_pattern(r"<?(?P<label>[^\W\d_][\w-]*)>?: ")
+_ADDRESS: Final = lazy_pattern(r"\S@\S+\.\w")
+_FORWARDED: Final = lazy_pattern(r"-{3,} ?[^\W\d_].*-{3,}")
+_DOCSTRING: Final = lazy_pattern(r"[ \t]*(?:\w+ = )?\w{0,2}(?P<mark>\"{3}|'{3})")
+_HEADERS_MIN: Final = 3
 _MATERIAL: Final = (
     r"(?:(?i:read ?me|docs?|documentation|page|(?:web)?site|wiki|output|logs?|tickets?|issue"
     r"|comment|e?mail|manual|guide|article|post|file|excerpt|snippet|transcript)\b"
@@ -74,6 +89,12 @@ _SENTENCE_END: Final = lazy_pattern(r"[.!?][\"'”’)]*(?:\s|$)")  # noqa: RUF0
 _CLAUSE_END: Final = lazy_pattern(r"[,;\u2013\u2014]")
 _OWN: Final = lazy_pattern(r"\s*(?:(?:so|and|but|then) )?(?:I|we)\b")
 """How a last clause begins that is the author's own: "..., so I made it a rule:"."""
+_READABLE: Final = lazy_pattern(
+    r"(?i)\b(?:the|of|to|for|and|is|are|were|this|that|these|what|how|why|my|our|with|from|by|it|i|we"
+    r"|ich|wir|je|nous|j|yo|nosotros|ho|abbiamo)\b"
+)
+"""English, or an own word of another language; a statement without either may be another's."""
+_STATEMENT_WORDS: Final = 3
 _ACCORDING: Final = "according to"
 _LEAD_CHARS: Final = 300
 _EMPHASIS: Final = "*_ \t"
@@ -130,10 +151,10 @@ def block_tokens(lines: Sequence[str]) -> Sequence[Token]:
 
 
 def _quoted_blocks(text: str) -> list[Span]:
-    if not _SIGNS.search(text):
-        return []
     lines = text.split("\n")
-    quoted, introduced = _read_blocks(lines)
+    quoted, introduced = _read_blocks(lines) if _SIGNS.search(text) else (set[int](), [])
+    plain = (_PLACEHOLDER if at in quoted else line for at, line in enumerate(lines))
+    quoted |= _material([*plain])
     starts = [*accumulate((len(line) + 1 for line in lines), initial=0)]
     blocks = [(starts[at], starts[at + 1] - 1) for at in sorted(quoted)]
     after = [(starts[lead + 1] - 1, starts[end] - 1) for lead, end in introduced]
@@ -152,7 +173,11 @@ def _read_blocks(lines: Sequence[str]) -> tuple[set[int], list[Span]]:
         start, end = token.map
         if token.type in _QUOTING:
             is_lazy = token.type == "blockquote_open"
-            quoted.update(at for at in range(start, end) if not (is_lazy and _replies(lines[at])))
+            quoted.update(
+                at
+                for at in range(start, end)
+                if not (is_lazy and _replies(lines[at]) and ">" in _markers(lines[at - 1]))
+            )
         elif token.type == "inline":
             quoted.update(start + at for at in _set_off(lines[start:end]))
             leads = (at for at in range(start, end) if _introduces_block(lines[at]))
@@ -177,6 +202,45 @@ def _set_off(lines: Sequence[str]) -> Iterator[int]:
         before = line
         if was_code or _ROW.fullmatch(line):
             yield at
+
+
+def _material(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of lines that look like those of a program, a log, a chat or an email."""
+    quoted = _docstrings(lines)
+    ends = [at for at, line in enumerate(lines) if not line]
+    for start, end in pairwise([-1, *ends, len(lines)]):
+        place = range(start + 1, end)
+        if _begins_email([lines[at] for at in place]):
+            return quoted | {*range(start + 1, len(lines))}
+        output = next((at for at in place if _OUTPUT.match(lines[at])), end)
+        quoted.update(range(output, end))
+        quoted.update(at for at in place if _RECORD.match(lines[at]))
+        labels = [match["label"] for at in place if (match := _LABELLED.match(lines[at]))]
+        headings = [at for at in place if lines[at].startswith("# ")]
+        if len(set(labels)) < len(labels) or len(headings) > 1:
+            quoted.update(place)
+    return quoted
+
+
+def _begins_email(lines: Sequence[str]) -> bool:
+    """Return whether a paragraph is the head of an email; its text goes on to the end."""
+    headers = [line for line in lines if _LABELLED.match(line)]
+    is_head = len(headers) >= _HEADERS_MIN and any(_ADDRESS.search(one) for one in headers)
+    return is_head or any(_FORWARDED.fullmatch(line) for line in lines)
+
+
+def _docstrings(lines: Sequence[str]) -> set[int]:
+    """Return the lines of strings over several lines; one without an end goes on to the end."""
+    quoted: set[int] = set()
+    mark = ""
+    for at, line in enumerate(lines):
+        opening = "" if mark else (match["mark"] if (match := _DOCSTRING.match(line)) else "")
+        if mark or opening:
+            quoted.add(at)
+        marks = line.count(mark or opening) if mark or opening else 0
+        if marks % 2:
+            mark = "" if mark else opening
+    return quoted
 
 
 def _replies(line: str) -> bool:
@@ -204,6 +268,8 @@ def _introduces(lead: str) -> bool:
     is_whole = sentence.lower().startswith(_ACCORDING) or (has_colon and not _OWN.match(clause))
     words = (sentence if is_whole else clause).rstrip(":")
     is_speech = any(not match["own"] for match in _SPEECH.finditer(words))
+    if has_colon and len(words.split()) >= _STATEMENT_WORDS and not _READABLE.search(words):
+        return True
     return is_speech or (has_colon and _POINTING.search(words) is not None)
 
 

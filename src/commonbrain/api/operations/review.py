@@ -1,6 +1,7 @@
 """The operation review: open conflicts, memories to review, proposals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Literal
 
 from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport, argument
@@ -41,7 +42,11 @@ def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
 
 def render_review_queue(reply: ReviewQueue) -> str:
     """Render the review queue as text."""
-    lines = [line for row in rows_of(reply) for line in reviews_lines(row)]
+    lines = [
+        line
+        for _, rows in groupby(rows_of(reply), key=_question_of)
+        for line in _question_lines(list(rows))
+    ]
     return "\n".join([*lines, *more_line(reply.more, reply.next)]) or "Nothing needs a decision."
 
 
@@ -51,6 +56,25 @@ ReviewRow = ConflictItem | StaleItem | PendingItem | DuplicateItem
 def rows_of(reply: ReviewQueue) -> tuple[ReviewRow, ...]:
     """Return the entries of all categories, in order."""
     return (*reply.conflicts, *reply.needs_review, *reply.proposals, *reply.duplicates)
+
+
+def _question_of(row: ReviewRow) -> tuple[object, ...]:
+    """Return what tells questions apart: pending texts of one call, such as a file, are one."""
+    if isinstance(row, PendingItem) and row.change is None:
+        return row.memory.agent, row.memory.project, row.since
+    return (id(row),)
+
+
+def _question_lines(rows: Sequence[ReviewRow]) -> Iterator[str]:
+    if len(rows) == 1:
+        yield from reviews_lines(rows[0])
+        return
+    pending = [row.memory for row in rows if isinstance(row, PendingItem)]
+    since = show_day(rows[0].since)
+    yield f"proposals, {len(pending)} of one call, trust {pending[0].trust}, since {since}"
+    yield from (f"  {_render_memory(one)}" for one in pending)
+    together = ",".join(one.id for one in pending)
+    yield from (f"  -> revise {verb} {together} --reason WHY" for verb in ("approve", "reject"))
 
 
 def reviews_lines(row: ReviewRow) -> Iterator[str]:

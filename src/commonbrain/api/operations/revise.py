@@ -1,6 +1,9 @@
 """The operation revise: correct, mark and link memories."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import ClassVar, Final, Literal, cast
 
 from pydantic import Field
@@ -124,20 +127,25 @@ _TASK_UPDATES: Final = (
 )
 """Commands that change the status of a task."""
 
-_ACKS_MAX: Final = 100
-"""Action items that one call answers."""
+_IDS_MAX: Final = 100
+"""Action items, or pending texts, that one call answers."""
 
 
-def _acknowledge(revise: Revise, request: ReviseRequest) -> ReviseResult:
-    """Answer one action item, or several whose ids are divided by commas, in the same way."""
-    each = request.id.split(",")
-    if len(each) > _ACKS_MAX:
+def _ids_in(text: str) -> list[str]:
+    """Return the ids of a text, which are divided by commas."""
+    each = [ids.show(ids.MEMORY, ids.parse(ids.MEMORY, one)) for one in text.split(",")]
+    if len(each) > _IDS_MAX:
         raise InvalidInputError(
-            f"{len(each)} ids were given; {_ACKS_MAX} are allowed.", hint="Answer them in parts."
+            f"{len(each)} ids were given; {_IDS_MAX} are allowed.", hint="Answer them in parts."
         )
-    return revise.ack(
-        each, request.value or "", reason=request.reason or None, until=request.due_at
-    )
+    return each
+
+
+def _of_each(request: ReviseRequest, call: Callable[[str], ReviseResult]) -> ReviseResult:
+    """Decide on one pending text, or on several, in the same way."""
+    done = [call(one) for one in _ids_in(request.id)]
+    changed = tuple(chain.from_iterable(one.changed for one in done))
+    return replace(done[0], changed=changed) if len(done) > 1 else done[0]
 
 
 _Call = Callable[[Revise, ReviseRequest], ReviseResult]
@@ -180,9 +188,18 @@ _CALLS: Final[Mapping[str, _Call]] = {
         reason=request.reason or None,
         version=request.version,
     ),
-    "ack": _acknowledge,
-    "approve": lambda revise, request: revise.approve(request.id, reason=request.reason),
-    "reject": lambda revise, request: revise.reject(request.id, reason=request.reason),
+    "ack": lambda revise, request: revise.ack(
+        _ids_in(request.id),
+        request.value or "",
+        reason=request.reason or None,
+        until=request.due_at,
+    ),
+    "approve": lambda revise, request: _of_each(
+        request, partial(revise.approve, reason=request.reason)
+    ),
+    "reject": lambda revise, request: _of_each(
+        request, partial(revise.reject, reason=request.reason)
+    ),
     "review": lambda revise, request: revise.review(request.id, reason=request.reason),
 }
 
