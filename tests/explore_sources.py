@@ -32,8 +32,10 @@ _ROUND: Final = 2_000
 def outcomes(kind: str, start: int, *, end: int) -> Iterator[bytes]:
     """Read the sources of these numbers; yield `read`, `refused`, or the fault of an importer."""
     importers = InstalledImporters()
-    for number in range(start, end):
-        with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
+        for number in range(start, end):
+            for old in Path(folder).iterdir():
+                old.unlink()
             format_, path = write_source(kind, number, Path(folder))
             try:
                 for piece in islice(importers[format_].read(path), _PIECES_MAX):
