@@ -22,7 +22,7 @@ from commonbrain.transfer.child_importer import format_piece, parse_piece
 from commonbrain.transfer.importers import InstalledImporters
 from tests.mutations import SOURCES, write_source
 
-_LIMITS: Final = ChildLimits(memory_bytes_max=SENT_CHILD_BYTES_MAX, silence_s_max=30.0)
+_LIMITS: Final = ChildLimits(memory_bytes_max=SENT_CHILD_BYTES_MAX, silence_s_max=120.0)
 _PIECES_MAX: Final = 5_000
 """Of one source: a mutation may repeat what it has a thousand times."""
 _ROUND: Final = 2_000
