@@ -150,6 +150,15 @@ def mutate_json_lines(random: Random, data: bytes) -> bytes:
     return mutate_bytes(random, made) if random.random() < 0.1 else made
 
 
+def mutate_export(random: Random, data: bytes) -> bytes:
+    """Change the records of an export, mostly between its first and a right last line."""
+    head, *records, _end = data.splitlines()
+    made = mutate_json_lines(random, b"\n".join(records)).strip(b"\n")
+    if random.random() < 0.1:
+        return made
+    return b"%s\n%s\n" % (head, made) + b'{"end":{"records":%d}}\n' % (made.count(b"\n") + 1)
+
+
 _ROWS: Final = (b"CREATE TABLE", b"COPY ", b"INSERT ", b"\\.")
 
 
@@ -316,6 +325,7 @@ _MUTATORS: Final[Mapping[str, Mutator]] = {
     "json": mutate_json,
     "af": mutate_json,
     "jsonl": mutate_json_lines,
+    "export": mutate_export,
     "md": mutate_markdown,
     "sql": mutate_dump,
     "db": mutate_database,
@@ -372,6 +382,7 @@ SOURCES: Final[Mapping[str, tuple[tuple[str, Mapping[str, Path]], ...]]] = {
         ("mcp-memory", {"memory.jsonl": SAMPLES / "mcp-memory/memory.jsonl"}),
         ("conversations", {"plain.jsonl": SAMPLES / "plain.jsonl"}),
     ),
+    "export": (("export", {"memories.export": CORE_SAMPLES / "memories.export"}),),
 }
 """By what is mutated: formats, and the files of a source with what each is made of."""
 
