@@ -121,9 +121,15 @@ def _written(random: Random, value: Any) -> bytes | None:  # noqa: ANN401 a valu
     return text[1:-1].encode("utf-8", "surrogatepass")
 
 
+_LINES_MAX: Final = 12
+
+
 def mutate_json_lines(random: Random, data: bytes) -> bytes:
-    """Change lines of JSON, and their order and number."""
+    """Change lines of JSON, and their order and number; of many lines, take some."""
     lines = data.splitlines()
+    if random.random() < 0.9:
+        start = random.randrange(max(len(lines) - _LINES_MAX, 1))
+        lines = lines[start : start + _LINES_MAX]
     for _ in range(random.choice((1, 2, 4))):
         if not lines:
             break
@@ -142,6 +148,28 @@ def mutate_json_lines(random: Random, data: bytes) -> bytes:
                     lines[at] = mutate_json(random, lines[at])
     made = random.choice((b"\n", b"\n", b"\r\n")).join(lines)
     return mutate_bytes(random, made) if random.random() < 0.1 else made
+
+
+def mutate_export(random: Random, data: bytes) -> bytes:
+    """Change the records of an export, mostly between its first and a right last line."""
+    head, *records, _end = data.splitlines()
+    made = mutate_json_lines(random, b"\n".join(records)).strip(b"\n")
+    if random.random() < 0.1:
+        return made
+    return b"%s\n%s\n" % (head, made) + b'{"end":{"records":%d}}\n' % (made.count(b"\n") + 1)
+
+
+_ROWS: Final = (b"CREATE TABLE", b"COPY ", b"INSERT ", b"\\.")
+
+
+def mutate_dump(random: Random, data: bytes) -> bytes:
+    """Change the lines of a dump, of which most paragraphs without a table or rows are left out."""
+    paragraphs = [
+        one
+        for one in data.split(b"\n\n")
+        if any(word in one for word in _ROWS) or random.random() < 0.1
+    ]
+    return mutate_lines(random, b"\n\n".join(paragraphs))
 
 
 _SEPARATORS: Final = (b"\t", b",", b"'", b"(", b")", b";", b" ", b"\\", b"\\N", b"$$", b"--", b"/*")
@@ -268,6 +296,8 @@ def mutate_database(random: Random, data: bytes) -> bytes:
 
 
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+_SHARES: Final = (8, 8, 1, 1)
+"""Of the methods; to begin with the last two takes longer than to read ten sources."""
 _NAMES: Final = ("../x.json", "/x.json", "a/" * 70 + "conversations.json", "x\x00.json", ".json")
 
 
@@ -278,7 +308,8 @@ def zip_of(random: Random, files: Mapping[str, bytes]) -> bytes:
         for name, data in files.items():
             shown = random.choice(_NAMES) if random.random() < 0.1 else name
             for _ in range(random.choice((1, 1, 1, 2))):
-                archive.writestr(shown, data, compress_type=random.choice(_METHODS))
+                (method,) = random.choices(_METHODS, _SHARES)
+                archive.writestr(shown, data, compress_type=method)
     made = bytearray(packed.getvalue())
     for _ in range(random.choice((0, 1, 1, 4))):
         mark = random.choice((b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"))
@@ -292,12 +323,14 @@ def zip_of(random: Random, files: Mapping[str, bytes]) -> bytes:
 
 _MUTATORS: Final[Mapping[str, Mutator]] = {
     "json": mutate_json,
+    "af": mutate_json,
     "jsonl": mutate_json_lines,
+    "export": mutate_export,
     "md": mutate_markdown,
-    "sql": mutate_lines,
+    "sql": mutate_dump,
     "db": mutate_database,
+    "sqlite": mutate_database,
 }
-_JSON: Final = ("letta/agent.af", "graphiti/graph.json", "mem0/export.json", "samples.json")
 SOURCES: Final[Mapping[str, tuple[tuple[str, Mapping[str, Path]], ...]]] = {
     "json": (
         *(("chatgpt", {"conversations.json": SAMPLES / "chatgpt/conversations.json"}),),
@@ -306,6 +339,13 @@ SOURCES: Final[Mapping[str, tuple[tuple[str, Mapping[str, Path]], ...]]] = {
         ("graphiti", {"graph.json": SAMPLES / "graphiti/graph.json"}),
         ("mem0", {"export.json": SAMPLES / "mem0/export.json"}),
         ("conversations", {"samples.json": SAMPLES / "samples.json"}),
+        (
+            "brain-db",
+            {
+                "brain.db": SAMPLES / "brain-db/brain.sql",
+                **{one.name: one for one in sorted((SAMPLES / "brain-db").glob("*.json"))},
+            },
+        ),
     ),
     "zip": tuple(
         (name, {one.name: one for one in sorted((SAMPLES / name).glob("*.json"))})
@@ -317,6 +357,7 @@ SOURCES: Final[Mapping[str, tuple[tuple[str, Mapping[str, Path]], ...]]] = {
         ("claude-mem", {"claude-mem.db": SAMPLES / "claude-mem/claude-mem.sql"}),
         ("mcp-memory-service", {"s.db": SAMPLES / "mcp-memory-service/sqlite_vec.sql"}),
         ("mem0", {"history.db": SAMPLES / "mem0/history.sql"}),
+        ("mem0", {"storage.sqlite": SAMPLES / "mem0/storage.sql"}),
     ),
     "sql": (
         ("open-brain", {"v1.sql": SAMPLES / "open-brain/v1.dump.sql"}),
@@ -341,6 +382,7 @@ SOURCES: Final[Mapping[str, tuple[tuple[str, Mapping[str, Path]], ...]]] = {
         ("mcp-memory", {"memory.jsonl": SAMPLES / "mcp-memory/memory.jsonl"}),
         ("conversations", {"plain.jsonl": SAMPLES / "plain.jsonl"}),
     ),
+    "export": (("export", {"memories.export": CORE_SAMPLES / "memories.export"}),),
 }
 """By what is mutated: formats, and the files of a source with what each is made of."""
 
@@ -354,10 +396,10 @@ def write_source(kind: str, number: int, folder: Path) -> tuple[str, Path]:
         made = {"export.zip": zip_of(random, made)}
     for name, data in made.items():
         (folder / name).write_bytes(data)
-    return format_, folder / next(iter(made))
+    return format_, folder if len(made) > 1 else folder / next(iter(made))
 
 
 def _mutated(random: Random, name: str, path: Path) -> bytes:
-    suffix = name.rpartition(".")[2].replace("af", "json")
-    data = _database(path) if suffix == "db" else path.read_bytes()
+    suffix = name.rpartition(".")[2]
+    data = _database(path) if suffix in {"db", "sqlite"} else path.read_bytes()
     return _MUTATORS[suffix](random, data)

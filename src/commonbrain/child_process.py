@@ -247,7 +247,7 @@ def serve(
         last = _ERROR + json.dumps({**fields, **texts}).encode()
     except MemoryError:
         last = _MEMORY_FAULT
-    except Exception as error:  # noqa: BLE001 whatever a parser meets
+    except BaseException as error:  # noqa: BLE001 whatever a parser meets, panics of Rust too
         at = extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(at.filename).name}, line {at.lineno})"
         last = _FAULT + json.dumps(cause).encode()

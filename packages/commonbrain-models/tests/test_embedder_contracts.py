@@ -13,7 +13,7 @@ from commonbrain.runtime.models import EMBEDDERS, Options
 from commonbrain.testing.embedder_contract import EmbedderContract
 from tests.embeddings.test_embedders import LoadedOnce
 from tests.model_server import FAMILIES, ModelServer
-from tests.onnx_models import save_encoder
+from tests.onnx_models import save_encoder, trust
 
 CALIBRATED = Thresholds(similar=0.7, relevance=0.6, answer=None, origin="calibrated")
 """Both prefixes share little, and texts of other words hardly anything."""
@@ -45,7 +45,7 @@ class TestWordVectorsInFolder(LoadedOnce):
 
     def make(self, model: Path) -> Embedder:
         return OnnxEmbedder(
-            model, records=ModelRecords(), calibrate=lambda _: CALIBRATED, threads=2
+            model, records=ModelRecords(), calibrate=lambda _: CALIBRATED, threads=2, check=trust
         )
 
 

@@ -25,6 +25,7 @@ from tests.onnx_models import (
     save_encoder,
     save_graph,
     save_safetensors,
+    trust,
     word_vectors,
     write_json,
 )
@@ -39,7 +40,9 @@ def open_folder(
     records: Path | None = None,
     measure: Callable[[Embedder], Thresholds | None] = lambda _: MEASURED,
 ) -> OnnxEmbedder:
-    return OnnxEmbedder(path, records=ModelRecords(records), calibrate=measure, threads=1)
+    return OnnxEmbedder(
+        path, records=ModelRecords(records), calibrate=measure, threads=1, check=trust
+    )
 
 
 def move_weights(folder: Path, location: str) -> None:

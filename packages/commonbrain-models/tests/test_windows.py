@@ -13,7 +13,7 @@ from commonbrain.embeddings.local import WINDOW_TOKENS
 from commonbrain.model.limits import EMBEDDED_WINDOWS_MAX
 from commonbrain.text.tokens import estimate
 from tests.model_server import ModelServer
-from tests.onnx_models import save_encoder
+from tests.onnx_models import save_encoder, trust
 
 TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
 
@@ -80,7 +80,9 @@ def test_endpoint_gets_the_first_windows_of_a_very_long_text(server: ModelServer
 @pytest.mark.requirement("WP-51")
 def test_local_model_embeds_the_first_windows_of_a_very_long_text(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
-    embedder = OnnxEmbedder(folder, records=ModelRecords(), calibrate=lambda _: CAUTIOUS)
+    embedder = OnnxEmbedder(
+        folder, records=ModelRecords(), calibrate=lambda _: CAUTIOUS, check=trust
+    )
     text = "lisbon tea " * 20_000
 
     long, short = embedder.passages([text, "tea"])

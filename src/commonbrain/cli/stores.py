@@ -19,7 +19,6 @@ from commonbrain.cli.terminal import (
     print_line,
     print_table,
     print_value,
-    progress,
     progress_bar,
 )
 from commonbrain.model.errors import InvalidInputError
@@ -242,11 +241,8 @@ def _holdings_row(held: Holdings | None) -> tuple[str, str]:
 
 def run_export(state: GlobalOptions, target: Path, *, as_json: bool) -> None:
     """Export everything to a file and print a summary; progress goes to stderr."""
-    with state.open() as brain, progress(is_shown=not as_json) as shown:
-        task = shown.add_task("exporting", total=1.0)
-        exported = brain.export(
-            target, on_progress=lambda fraction: shown.update(task, completed=fraction)
-        )
+    with state.open() as brain, progress_bar("exporting", is_shown=not as_json) as move:
+        exported = brain.export(target, on_progress=move)
     if as_json:
         print_value(exported)
     else:

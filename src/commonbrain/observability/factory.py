@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Final, cast
@@ -16,12 +15,8 @@ from typing import Final, cast
 from commonbrain.clock import Clock
 from commonbrain.extras import load_extra, load_row
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.interface import (
     SILENT,
-    GaugeSnapshot,
-    RecallMetrics,
-    RememberMetrics,
     Telemetry,
 )
 from commonbrain.observability.tool_events import ToolEvent
@@ -75,6 +70,16 @@ class DesktopNotifications(Telemetry):
             _NOTIFIER_LOG.debug("desktop notification failed: %s", type(error).__name__)
 
 
+def _forwarding(name: str) -> Callable[..., None]:
+    """Make a method that calls the one of this name of every receiver."""
+
+    def forward(self: TelemetryDispatch, *values: object, **more: object) -> None:
+        for receiver in self.receivers:
+            getattr(receiver, name)(*values, **more)
+
+    return forward
+
+
 class TelemetryDispatch(Telemetry):
     """Forwards each event to several receivers.
 
@@ -90,70 +95,31 @@ class TelemetryDispatch(Telemetry):
     ) -> None:
         self._spans = spans
         self._meters = meters
-        self._receivers = tuple(one for one in (spans, meters, *receivers) if one is not SILENT)
+        self.receivers = tuple(one for one in (spans, meters, *receivers) if one is not SILENT)
 
     @property
     def is_on(self) -> bool:
         """Whether any receiver wants pipeline metrics."""
-        return any(one.is_on for one in self._receivers)
+        return any(one.is_on for one in self.receivers)
 
     def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
         """Open the span of a call."""
         return self._spans.calling(tool, transport=transport)
 
-    def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Forward a finished call."""
-        for receiver in self._receivers:
-            receiver.called(event, http_status=http_status)
-
-    def remembered(self, run: RememberMetrics) -> None:
-        """Forward one run of the write path."""
-        for receiver in self._receivers:
-            receiver.remembered(run)
-
-    def recalled(self, run: RecallMetrics) -> None:
-        """Forward one run of the read path."""
-        for receiver in self._receivers:
-            receiver.recalled(run)
-
-    def voted(self, vote: int) -> None:
-        """Forward a vote."""
-        for receiver in self._receivers:
-            receiver.voted(vote)
-
-    def turned_away(self, code: str, *, transport: str) -> None:
-        """Forward a rejected credential."""
-        for receiver in self._receivers:
-            receiver.turned_away(code, transport=transport)
-
-    def queued(self, depth: int, *, dead: int) -> None:
-        """Forward the length of the job queue."""
-        for receiver in self._receivers:
-            receiver.queued(depth, dead=dead)
-
-    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
-        """Forward a job attempt."""
-        for receiver in self._receivers:
-            receiver.worked(kind, outcome, at=at)
-
-    def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
-        """Forward the number of models."""
-        for receiver in self._receivers:
-            receiver.modelled(gauges)
-
-    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
-        """Forward the state of the replicas."""
-        for receiver in self._receivers:
-            receiver.read_from(replicas)
+    called = _forwarding("called")
+    remembered = _forwarding("remembered")
+    recalled = _forwarding("recalled")
+    voted = _forwarding("voted")
+    turned_away = _forwarding("turned_away")
+    queued = _forwarding("queued")
+    worked = _forwarding("worked")
+    modelled = _forwarding("modelled")
+    read_from = _forwarding("read_from")
+    close = _forwarding("close")
 
     def metrics(self) -> tuple[bytes, str]:
         """Return the metrics and their media type."""
         return self._meters.metrics()
-
-    def close(self) -> None:
-        """Close every receiver."""
-        for receiver in self._receivers:
-            receiver.close()
 
 
 _LOG: Final = logging.getLogger(__name__)

@@ -301,8 +301,7 @@ def make_reranker(settings: Settings, *, clock: Clock) -> Reranker | None:
     except InvalidInputError as error:
         return _replace_missing(settings.reranker, "reranker", missing=error)
     return make(
-        Path(folder),
-        threads=settings.embedder_threads,
+        Options(threads=settings.embedder_threads, model=folder, records=_records(settings)),
         clock=clock,
         candidates=settings.reranker_candidates,
         timeout_s=settings.reranker_timeout_s,

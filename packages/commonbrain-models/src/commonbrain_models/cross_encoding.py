@@ -28,6 +28,7 @@ from commonbrain_models.onnx_cross_encoder import OnnxCrossEncoder
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, Deadline
+    from commonbrain.embeddings.interface import Options
     from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.table import Table
 
@@ -156,8 +157,10 @@ def _without_details() -> Generator[None]:
 
 
 def make_reranker(
-    folder: Path, *, threads: int | None, clock: Clock, candidates: int, timeout_s: float
+    options: Options, *, clock: Clock, candidates: int, timeout_s: float
 ) -> CrossEncoding:
     """Make the reranker `onnx` from settings; loads nothing yet."""
-    model = OnnxCrossEncoder(folder, threads=threads)
+    model = OnnxCrossEncoder(
+        Path(options.model or ""), threads=options.threads, records=options.records
+    )
     return CrossEncoding(model, clock=clock, candidates=candidates, timeout_s=timeout_s)

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.embeddings.interface import Thresholds
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 Parsed = TypeVar("Parsed")
 
@@ -48,6 +48,15 @@ class _FileRecord:
     digest: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CheckRecord:
+    """A model that was used without harm."""
+
+    path: str
+    digest: str
+
+
+_CHECK_FORM: Final = TypeAdapter(_CheckRecord)
 _FORM: Final = TypeAdapter(ModelRecord)
 _FILES_FORM: Final = TypeAdapter(_FileRecord)
 
@@ -61,6 +70,7 @@ class ModelRecords:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._stamps: dict[tuple[Path, ...], _Stamp] = {}
+        self._failures: dict[str, UnavailableError] = {}
 
     def digest(self, files: Sequence[Path]) -> str:
         """Return a digest of the content of files; it is read again only if they changed.
@@ -91,6 +101,28 @@ class ModelRecords:
             return known is None or known == _stamp(files)
         except OSError:
             return False
+
+    def check_once(self, files: Sequence[Path], *, check: Callable[[], None]) -> None:
+        """Check files unless files of this content passed; one that failed fails again at once.
+
+        Raises:
+            InvalidInputError: a file cannot be read, or as the check raises it.
+            UnavailableError: as the check raises it, or raised it in this process.
+
+        """
+        digest = self.digest(files)
+        name = f"checked-{digest}.json"
+        if self._load(name, _CHECK_FORM) is not None:
+            return
+        if (known := self._failures.get(digest)) is not None:
+            raise UnavailableError(known.message, code=known.code, hint=known.hint)
+        try:
+            check()
+        except UnavailableError as error:
+            if error.code == "embedder_down":
+                self._failures[digest] = error
+            raise
+        self._store(name, asdict(_CheckRecord(path=str(files[0]), digest=digest)))
 
     def get(self, key: str, *, make: Callable[[], ModelRecord]) -> ModelRecord:
         """Return a record, making it if there is none; one process at a time measures a model."""

@@ -6,10 +6,11 @@ logit, and Nogueira and Cho 2019 (arXiv 1901.04085) for the softmax of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.local import truncate
@@ -25,12 +26,12 @@ from commonbrain.embeddings.onnx_runtime import (
 )
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain_models.encoder import extent
-from commonbrain_models.model_folder import find_files
+from commonbrain_models.model_check import Check, ModelUse, check_in_child
+from commonbrain_models.model_folder import ModelFiles, find_files
+from commonbrain_models.model_records import ModelRecords
 from commonbrain_models.onnx_graph import read_inputs, read_logits_output
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tokenizers import Encoding, Tokenizer
 
     from commonbrain.embeddings.interface import Matrix
@@ -43,6 +44,7 @@ _WINDOWS_MAX: Final = 4
 _CHARS_PER_TOKEN_MAX: Final = 8
 """More than in any natural language; bounds what is tokenized of a long text."""
 _LOGITS_MAX: Final = 2
+_PAIR: Final = ("Who?", "Ann.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +118,23 @@ class _PairScorer:
 class OnnxCrossEncoder:
     """Scores texts by reading each together with a query, with the model of a folder.
 
-    It is loaded on first use; several threads may call it. Laws: the same pair gives the same
-    score; every score is in 0..1.
+    A child process uses it before this one, once for the same files. It is loaded on first use;
+    several threads may call it. Laws: the same pair gives the same score; every score is in 0..1.
     """
 
-    def __init__(self, path: Path, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        threads: int | None = None,
+        records: Path | None = None,
+        check: Check = check_in_child,
+    ) -> None:
         self._path = path
+        self._records = ModelRecords(records)
+        self._check = check
         self._threads = threads or usable_cores()
-        self._label = ModelLabel(
-            name=f"reranker {FAMILY}:{path}",
-            hint=f"Check the files in {path}; they may be damaged or incomplete.",
-        )
+        self._label = _label(path)
         self._model = LazyModel(self._read)
 
     @property
@@ -144,7 +152,8 @@ class OnnxCrossEncoder:
             UnavailableError: the model cannot be loaded.
 
         """
-        self.scores("Who?", ["Ann."])
+        query, text = _PAIR
+        self.scores(query, [text])
 
     def scores(
         self, query: str, texts: Sequence[str], *, is_over: Callable[[], bool] = lambda: False
@@ -169,15 +178,44 @@ class OnnxCrossEncoder:
             return [max(islice(scored, len(one))) for one in cut]
 
     def _read(self) -> _PairScorer:
+        files = find_files(self._path)
+        use = ModelUse(
+            function=f"{__name__}:{use_once.__name__}",
+            path=self._path,
+            files=(*files.weights, files.tokenizer),
+            label=self._label,
+        )
+        self._records.check_once(use.files, check=lambda: self._check(use))
         with self._label.attempting("load the model"):
-            files = find_files(self._path)
-            session = open_session(files.model)
-            return _PairScorer(
-                session=session,
-                feed=read_inputs(session, files.model),
-                output=read_logits_output(session, files.model),
-                tokenizer=PairTokenizer.open(
-                    files.tokenizer, window_tokens=min(_WINDOW_TOKENS, files.tokens_max)
-                ),
-                model=files.model,
-            )
+            return _open(files)
+
+
+def _open(files: ModelFiles) -> _PairScorer:
+    session = open_session(files.model)
+    return _PairScorer(
+        session=session,
+        feed=read_inputs(session, files.model),
+        output=read_logits_output(session, files.model),
+        tokenizer=PairTokenizer.open(
+            files.tokenizer, window_tokens=min(_WINDOW_TOKENS, files.tokens_max)
+        ),
+        model=files.model,
+    )
+
+
+def use_once(path: str) -> Iterator[bytes]:
+    """Load the model of a folder, score a pair and yield nothing; runs in a child."""
+    label = _label(Path(path))
+    with label.attempting("load the model"):
+        scorer = _open(find_files(Path(path)))
+    with label.attempting("score a text"):
+        (window, *_) = scorer.tokenizer.windows(*_PAIR)
+        scorer.score(window)
+    yield from ()
+
+
+def _label(path: Path) -> ModelLabel:
+    return ModelLabel(
+        name=f"reranker {FAMILY}:{path}",
+        hint=f"Check the files in {path}; they may be damaged or incomplete.",
+    )
