@@ -323,8 +323,6 @@ class Simulation:
         world = self.world
         world.close()
         file, known = self.backup
-        # A restore names the file that it keeps by the time.
-        world.clock.move(timedelta(seconds=1))
         put_in_place(file, world.path, digest=None, clock=world.clock, on_progress=ignore_progress)
         world.known = deepcopy(known)
         world.open()
