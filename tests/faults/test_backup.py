@@ -164,6 +164,23 @@ def test_restore_saves_the_store_that_it_replaces(path: Path, copy: Path) -> Non
         assert before.doctor().is_sound
 
 
+def test_restores_at_the_same_time_of_the_clock_keep_every_store_that_they_replace(
+    path: Path, copy: Path
+) -> None:
+    a_store(path, KETTLE)
+    with a_brain(path) as brain:
+        brain.backup(copy)
+        brain.remember("Postgres was chosen for row-level security.", kind="fact")
+
+    kept = [restored(copy, path).kept for _ in range(3)]
+
+    assert len(set(kept)) == 3
+    for file, memories in zip(kept, (2, 1, 1), strict=True):
+        assert file
+        with a_brain(Path(file)) as replaced:
+            assert replaced.status().memories == memories
+
+
 def test_restore_refuses_a_store_that_another_process_has_open(path: Path, copy: Path) -> None:
     (kettle,) = a_store(path, KETTLE)
     with a_brain(path) as brain:

@@ -3,29 +3,42 @@
 # ruff: noqa: S608 the statements are made of constants
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commonbrain.client import Brain
+from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError
 from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.scope import LOCAL_TENANT
+from tests.simulation.calls import LINKS
 from tests.simulation.world import Modelled, Rows, World
 
 TEXTS = " UNION ALL ".join(
     f"SELECT memory_id, body FROM {kind}"
     for kind in ("facts", "events", "rules", "tasks", "messages")
 )
-WRITTEN = "SELECT id, state, superseded_by, pinned FROM memories WHERE agent <> 'upkeep'"
+WRITTEN = "SELECT id, state, superseded_by, pinned, rating FROM memories WHERE agent <> 'upkeep'"
 """Memories of agents; maintenance proposes rules of its own."""
+
+
+TASKS = "SELECT memory_id, status, lease_holder FROM tasks"
+RECEIPTS = "SELECT message_id, agent, read_at IS NOT NULL, acked_at IS NOT NULL FROM receipts"
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What the tables hold, by memory."""
 
-    memories: dict[int, tuple[str, int | None, int]]
+    memories: dict[int, tuple[str, int | None, int, int]]
     texts: dict[int, str]
     tags: dict[int, set[str]]
     notes: dict[int, set[str]]
+    links: set[tuple[int, int, str]]
+    tasks: dict[int, tuple[str, str | None]]
+    """Status, and who holds it."""
+    receipts: dict[tuple[int, str], tuple[bool, bool]]
+    """Whether a message was read and acknowledged, by agent."""
     embedded: set[int]
     audit: dict[int, int]
     changed: set[int]
@@ -40,12 +53,21 @@ def check_all(world: World) -> None:
     assert not extra, f"memories that nothing acknowledged: {extra}"
     for one in world.known:
         assert one.number in stored.memories, f"lost: {one}"
-        state, by, pinned = stored.memories[one.number]
+        state, by, pinned, rating = stored.memories[one.number]
         assert state == one.state, f"it is {state}: {one}"
         assert stored.audit.get(one.number, 0) >= one.changes, f"the audit lacks a line: {one}"
         assert one.by is None or by == one.by.number, f"superseded by {by}: {one}"
         assert one.is_erased or bool(pinned) == one.is_pinned, f"pinned is {pinned}: {one}"
+        assert one.is_erased or rating == sum(one.votes.values()), f"its rating is {rating}: {one}"
         _check_text(stored, one)
+        _check_task(stored, one)
+        _check_message(stored, one)
+    links = {
+        (one.number, ids.parse(ids.MEMORY, to), type_)
+        for one in world.known
+        for to, type_ in one.links
+    }
+    assert stored.links == links, f"links differ: {stored.links ^ links}"
     unsound = [one for one in world.brains[1].services.store.examine() if not one.is_sound]
     assert not unsound, unsound
 
@@ -65,19 +87,50 @@ def _check_text(stored: Stored, one: Modelled) -> None:
         assert notes == one.notes, f"its notes are {notes}: {one}"
 
 
+def adopt(world: World, words: Sequence[str], *, agent: str) -> None:
+    """Add to the model what an import stored: each word once, for the team."""
+    with world.rows() as rows:
+        texts, kinds = dict(rows(TEXTS)), dict(rows("SELECT id, kind FROM memories"))
+        for word in words:
+            found = [number for number, text in texts.items() if word in text]
+            assert len(found) == 1, f"an import stored {word} {len(found)} times"
+            made = Modelled(ids.show(ids.MEMORY, found[0]), LOCAL_TENANT, agent, word, None)
+            made.kind = kinds[found[0]]
+            tags = rows("SELECT name FROM entities WHERE type = 'tag' AND memory_id = ?", *found)
+            made.tags = {name for (name,) in tags}
+            world.known.append(made)
+
+
+def _check_task(stored: Stored, one: Modelled) -> None:
+    if one.kind == "task" and not one.is_erased:
+        task = stored.tasks[one.number]
+        assert task == (one.status, one.lease and one.lease[0]), f"the task is {task}: {one}"
+
+
+def _check_message(stored: Stored, one: Modelled) -> None:
+    if one.is_message:
+        for agent in one.readers - {one.agent} if one.readers else ():
+            receipt = stored.receipts.get((one.number, agent), (False, False))
+            marks = (agent in one.read, agent in one.acked)
+            assert receipt == marks, f"{agent} has read and acknowledged {receipt}: {one}"
+
+
 def _stored(world: World) -> Stored:
     with world.rows() as rows:
         match = "SELECT rowid FROM memory_text WHERE memory_text MATCH ?"
         words = {word for one in world.known for word in (one.word, *one.tags)}
         return Stored(
-            memories={id_: (state, by, pinned) for id_, state, by, pinned in rows(WRITTEN)},
+            memories={id_: tuple(more) for id_, *more in rows(WRITTEN)},
+            links=set(rows("SELECT from_id, to_id, type FROM links WHERE type IN (?, ?)", *LINKS)),
+            tasks={one: tuple(more) for one, *more in rows(TASKS)},
+            receipts={(one, agent): tuple(more) for one, agent, *more in rows(RECEIPTS)},
             texts=dict(rows(TEXTS)),
             tags=_by_memory(rows("SELECT memory_id, name FROM entities WHERE type = 'tag'")),
             notes=_by_memory(rows("SELECT memory_id, text FROM annotations")),
             embedded=_ids(rows("SELECT memory_id FROM vectors WHERE vector IS NOT NULL")),
             audit=dict(rows("SELECT memory_id, count(*) FROM audit GROUP BY 1")),
             changed=_ids(rows("SELECT memory_id FROM changes")),
-            matches={word: _ids(rows(match, word)) for word in words},
+            matches={word: _ids(rows(match, f'"{word}"')) for word in words},
         )
 
 

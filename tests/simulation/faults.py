@@ -173,6 +173,20 @@ def torn(before: Files, after: Files, *, draw: Random) -> Files:
     return {**before, LOG: after[LOG], "": (main, after[""][1])}
 
 
+def damaged(log: bytes, *, draw: Random) -> bytes:
+    """Return a log that was cut, or of which a sector was lost or a byte changed."""
+    at = draw.randint(0, len(log))
+    match draw.choice(("cut", "lost", "changed")):
+        case "lost":
+            begin = at - at % SECTOR
+            size = min(SECTOR, len(log) - begin)
+            return log[:begin] + b"\0" * size + log[begin + size :]
+        case "changed":
+            return log[:at] + bytes(255 - one for one in log[at : at + 1]) + log[at + 1 :]
+        case _:
+            return log[:at]
+
+
 def _mixed(old: bytes, new: bytes, *, draw: Random) -> bytes:
     """Return sectors of the old and of the new content, up to the end of one of them."""
     length = max(len(old), len(new))

@@ -1,5 +1,6 @@
 """Runs of a seed, and the fewest steps of one that breaks a promise."""
 
+import gc
 import logging
 import shutil
 import tempfile
@@ -37,6 +38,7 @@ def simulate(seed: int, steps: Sequence[int]) -> Outcome:
         return Outcome(seed, Counter(), simulation.trace, str(error))
     finally:
         logging.disable(logging.NOTSET)
+        gc.collect()
         shutil.rmtree(folder)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from commonbrain.model.errors import NotFoundError, RejectedError, UnavailableError
 from commonbrain.model.memory import State
@@ -17,15 +18,17 @@ from commonbrain.storage.interface import ignore_progress
 from commonbrain.storage.sqlite.backup import put_in_place
 from tests.simulation import calls
 from tests.simulation.calls import Call, Effect
-from tests.simulation.checks import check_all, check_is_found, check_is_hidden
+from tests.simulation.checks import adopt, check_all, check_is_found, check_is_hidden
 from tests.simulation.faults import (
     LOG,
     Failure,
     Fault,
+    damaged,
     full_disk,
     listening,
     put_back,
 )
+from tests.simulation.upgrades import make_older
 from tests.simulation.world import AGENTS, TENANTS, WHY, Modelled, World, seeded_secrets
 from tests.working import a_worker
 
@@ -40,6 +43,9 @@ OWNED = {
     "vectors": "space_id, part, hex(vector)",
 }
 """Columns of a memory in other tables."""
+
+
+Result = TypeVar("Result")
 
 
 class SimulationError(AssertionError):
@@ -148,9 +154,14 @@ class Simulation:
                 self.attempt("remember", call)
                 new = world.known[size:]
             else:
-                name = draw.choice(["supersede", "forget", "retag", "pin", "annotate"])
                 size = len(world.known)
                 memory = draw.choice(active)
+                names = [
+                    one
+                    for one in calls.ON_ACTIVE
+                    if one != "erase" and (one not in calls.OF_TASKS or memory.kind == "task")
+                ]
+                name = draw.choice(names)
                 self.attempt(name, calls.ON_ACTIVE[name][1](world, draw, memory, agent))
                 new = world.known[size:]
             made += new
@@ -166,13 +177,16 @@ class Simulation:
         for one in made:
             one.state, one.by, one.is_pinned = State.FORGOTTEN, None, False
             one.tags, one.notes = born[one.id], set()
+            one.links, one.votes, one.status, one.lease = set(), {}, "open", None
         for one in mine:
             was, row = before[one.id]
             now = self.row_of(one)
             other = {name: (row[name], now[name]) for name in row if row[name] != now[name]}
             assert not other, f"undo did not give back {other}: {one}"
             one.state, one.by, one.is_pinned = was.state, was.by, was.is_pinned
-            one.tags, one.notes = was.tags, was.notes
+            one.tags, one.notes, one.votes = was.tags, was.notes, was.votes
+            one.links = world.unerased(was.links)
+            one.status, one.lease = was.status, was.lease
         world.busy -= {one.id for one in (*mine, *made)}
 
     def row_of(self, memory: Modelled) -> dict[str, object]:
@@ -220,6 +234,31 @@ class Simulation:
             self.note(f"refused: {error}")
             return None
 
+    def fail_within(
+        self,
+        draw: Random,
+        act: Callable[[], Result],
+        *,
+        statements: int = STATEMENTS,
+        is_upgrade: bool = False,
+    ) -> Result:
+        """Let the power fail within a call, and open what is left of the store."""
+        failure = Failure(
+            self.world.path, in_commit=draw.random() < 0.6, at=draw.randint(1, statements)
+        )
+        with listening(failure.hear):
+            result = act()
+        failure.end()
+        if failure.error is not None:
+            raise failure.error
+        self.world.drop()
+        put_back(self.world.path, failure.left(draw))
+        self.world.open()
+        if not is_upgrade:
+            assert self.world.digest() in failure.allowed, "a crash left what nobody had written"
+        self.note(f"power failed at {failure.count}")
+        return result
+
     def crash(self, draw: Random) -> None:
         """Let the power fail within a call; the call is as if it was made, or as if it was not."""
         drawn = calls.draw_call(self.world, draw)
@@ -227,20 +266,9 @@ class Simulation:
             return
         name, _, call = drawn
         before = self.world.audited()
-        failure = Failure(
-            self.world.path, in_commit=draw.random() < 0.6, at=draw.randint(1, STATEMENTS)
-        )
-        with listening(failure.hear):
-            effect = self.refusable(call)
-        failure.end()
-        if failure.error is not None:
-            raise failure.error
-        self.world.drop()
-        put_back(self.world.path, failure.left(draw))
-        self.world.open()
-        assert self.world.digest() in failure.allowed, "a crash left what nobody had written"
+        effect = self.fail_within(draw, partial(self.refusable, call))
         is_done = self.world.audited() > before
-        self.note(f"crash in {name} at {failure.count}: {'done' if is_done else 'not done'}")
+        self.note(f"crash in {name}: {'done' if is_done else 'not done'}")
         self.world.done["crash done" if is_done else "crash undone"] += 1
         if is_done:
             assert effect is not None
@@ -267,26 +295,27 @@ class Simulation:
             self.acknowledge(name, effect)
 
     def lose_log(self, draw: Random) -> None:
-        """Cut the log of a crashed store: if acknowledged changes are lost, that is reported."""
+        """Damage the log of a crashed store: if acknowledged changes are lost, that is reported."""
         world = self.world
         failure = Failure(world.path, in_commit=False, at=1)
         failure.end()
-        before = world.audited()
         world.drop()
         files = failure.after
         if LOG in files:
             log, time_ns = files[LOG]
-            files[LOG] = (log[: draw.randint(0, len(log))], time_ns)
+            files[LOG] = (damaged(log, draw=draw), time_ns)
         put_back(world.path, files)
         world.open()
+        is_lost = world.digest() not in failure.allowed
         (finding,) = (one for one in world.brains[0].services.store.examine() if one.check == "log")
-        lost = before - world.audited()
-        assert finding.is_sound == (lost == 0), f"{lost} changes are lost: {finding}"
+        assert finding.is_sound != is_lost, f"changes are lost: {is_lost}, {finding}"
 
     # What happens to a store
 
     def move_clock(self, draw: Random) -> None:
-        self.world.clock.move(timedelta(hours=draw.uniform(-5, 30)))
+        is_far = draw.random() < 0.05
+        hours = draw.choice((-9_000, 1_000)) if is_far else draw.uniform(-5, 30)
+        self.world.clock.move(timedelta(hours=hours))
 
     def flush(self, draw: Random) -> None:
         draw.choice(self.world.brains).services.journal.flush()
@@ -296,15 +325,44 @@ class Simulation:
         self.world.open()
 
     def work(self, draw: Random) -> None:
-        """Run the jobs that are due; maintenance may archive what is old."""
-        worker = a_worker(draw.choice(self.world.brains))
-        worker.schedule()
-        self.note(f"{worker.sweep()} jobs")
+        """Run the jobs that are due, or let the power fail; maintenance may archive memories."""
+
+        def sweep() -> None:
+            worker = a_worker(draw.choice(self.world.brains))
+            worker.schedule()
+            self.note(f"{worker.sweep()} jobs")
+
+        if draw.random() < 0.4:
+            self.fail_within(draw, sweep, statements=400)
+        else:
+            sweep()
         with self.world.rows() as rows:
             states = dict(rows("SELECT id, state FROM memories"))
         for one in self.world.known:
             if one.state is State.ACTIVE and states.get(one.number) == State.ARCHIVED:
                 one.state = State.ARCHIVED
+
+    def import_(self, draw: Random) -> None:
+        """Import a file; where the power fails meanwhile, a second import completes the first."""
+        words = [self.world.word() for _ in range(draw.randint(1, 4))]
+        file = self.world.folder / f"{words[0]}.md"
+        file.write_text("".join(f"# {one}\n\n{' '.join([one] * 8)}\n\n" for one in words))
+        if draw.random() < 0.4:
+            self.fail_within(draw, lambda: self.world.brains[0].import_("markdown", file))
+        report = draw.choice(self.world.brains).import_("markdown", file)
+        assert report.stored + report.exists == len(words), report
+        adopt(self.world, words, agent=self.world.brains[0].caller.agent)
+
+    def upgrade(self, draw: Random) -> None:
+        """Open a store of an older schema; where the power fails meanwhile, open it again."""
+        world = self.world
+        world.close()
+        make_older(world.path)
+        if draw.random() < 0.5:
+            self.fail_within(draw, world.open, statements=60, is_upgrade=True)
+        else:
+            world.open()
+        check_all(world)
 
     def repair(self, _: Random) -> None:
         self.world.brains[0].repair()
@@ -323,8 +381,6 @@ class Simulation:
         world = self.world
         world.close()
         file, known = self.backup
-        # A restore names the file that it keeps by the time.
-        world.clock.move(timedelta(seconds=1))
         put_in_place(file, world.path, digest=None, clock=world.clock, on_progress=ignore_progress)
         world.known = deepcopy(known)
         world.open()
@@ -365,5 +421,7 @@ STEPS: Final[dict[str, tuple[int, Callable[[Simulation, Random], None]]]] = {
     "check": (1, Simulation.check),
     "backup": (1, Simulation.back_up),
     "restore": (1, Simulation.restore_backup),
+    "import": (1, Simulation.import_),
+    "upgrade": (1, Simulation.upgrade),
     "another store": (1, Simulation.move_to_another_store),
 }

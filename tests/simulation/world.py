@@ -5,8 +5,9 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,19 +46,34 @@ class Modelled:
     word: str
     readers: frozenset[str] | None
     """Agents that may see it; None for the team."""
-    is_message: bool = False
+    kind: str = "fact"
     state: State = State.ACTIVE
     by: "Modelled | None" = None
     is_erased: bool = False
     is_pinned: bool = False
+    status: str = "open"
+    """Of a task."""
+    lease: tuple[str, datetime] | None = None
+    """Who claimed the task, and until when."""
     tags: set[str] = field(default_factory=set[str])
     notes: set[str] = field(default_factory=set[str])
+    links: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Memories to which it leads, and the types of the links."""
+    votes: dict[str, int] = field(default_factory=dict[str, int])
+    """By agent."""
+    read: set[str] = field(default_factory=set[str])
+    acked: set[str] = field(default_factory=set[str])
+    """Agents that read or acknowledged a message."""
     changes: int = 1
     """How often it was changed since it was stored here; each has a line in the audit."""
 
     @property
     def number(self) -> int:
         return ids.parse(ids.MEMORY, self.id)
+
+    @property
+    def is_message(self) -> bool:
+        return self.kind == "message"
 
     @property
     def is_findable(self) -> bool:
@@ -91,6 +107,7 @@ class World:
         self.done: Counter[str] = Counter()
         """Calls that did something, by name."""
         self.brains: list[Brain] = []
+        self._raw: Any = None
         self.create()
 
     def new_file(self) -> Path:
@@ -107,6 +124,8 @@ class World:
     def open(self) -> None:
         with use_store_opener(self._open_store):
             self.brains = [self._open_brain() for _ in range(2)]
+        # Opening a file reads its schema, which takes longer than most of what is read here.
+        self._raw = driver().connect(str(self.path), isolation_level=None)
 
     def _open_brain(self) -> Brain:
         brain = a_brain(self.path, clock=self.clock, random_source=self.random_source)
@@ -126,11 +145,13 @@ class World:
         raw.execute(f"PRAGMA wal_autocheckpoint = {self.checkpoint_pages}").close()
 
     def close(self) -> None:
+        self._raw.close()
         for brain in self.brains:
             brain.close()
 
     def drop(self) -> None:
         """Close what a crash ended; what it writes now is overwritten."""
+        self._raw.close()
         for brain in self.brains:
             brain.services.store.close()
             brain.close()
@@ -143,22 +164,34 @@ class World:
     def choose(
         self, draw: Random, fits: Callable[[Modelled], bool] = lambda _: True
     ) -> Modelled | None:
-        """Draw a memory that nothing else uses now."""
+        """Draw a memory that nothing else uses now, nor what superseded it."""
         fitting = [
-            one for one in self.known if fits(one) and not one.is_erased and one.id not in self.busy
+            one
+            for one in self.known
+            if fits(one)
+            and not one.is_erased
+            and one.id not in self.busy
+            and (one.by is None or one.by.id not in self.busy)
         ]
         return draw.choice(fitting) if fitting else None
+
+    def unerased(self, links: set[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return the links that lead to what was not erased."""
+        erased = {one.id for one in self.known if one.is_erased}
+        return {link for link in links if link[0] not in erased}
 
     @contextmanager
     def rows(self) -> Generator[Callable[..., Rows]]:
         """Read committed rows by SQL."""
-        with closing(driver().connect(str(self.path))) as raw:
-            raw.execute("BEGIN")
+        self._raw.execute("BEGIN")
 
-            def rows(statement: str, *given: object) -> Rows:
-                return raw.execute(statement, given).fetchall()
+        def rows(statement: str, *given: object) -> Rows:
+            return self._raw.execute(statement, given).fetchall()
 
+        try:
             yield rows
+        finally:
+            self._raw.execute("ROLLBACK")
 
     def audited(self) -> int:
         """Count the lines of the audit."""

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from time import time
 from typing import Final
@@ -323,7 +324,9 @@ def put_in_place(
     _check_digest(file, digest)
     store = store.absolute()
     timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    old_file = store.with_name(f"{store.name}.before-restore-{timestamp}Z")
+    kept = f".before-restore-{timestamp}Z"
+    # A clock may give a time twice.
+    names = chain([kept], (f"{kept}-{number}" for number in count(2)))
     try:
         make_private_folder(store.parent)
         with partial_path(store) as partial:
@@ -331,6 +334,9 @@ def put_in_place(
             with connected(origin, wait_s=_WAIT_S) as source:
                 held = copy_store(source, partial, origin=origin, on_progress=on_progress)
             with _exclusive(store):
+                old_file = next(
+                    free for name in names if not (free := sibling_path(store, name)).exists()
+                )
                 _rename_old(store, old_file)
                 partial.replace(store)
                 sync_folder(store.parent)
