@@ -26,6 +26,7 @@ from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.revise import Revise
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
+from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import CONFIRM_ABOVE
 from commonbrain.model.links import STRENGTH_DEFAULT
