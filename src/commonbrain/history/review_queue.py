@@ -24,7 +24,7 @@ from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope, Trust
+from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
@@ -87,11 +87,18 @@ class StaleItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingItem:
-    """A pending memory, or a proposed change of `target`."""
+    """A pending memory, or a proposed change of `target`, with all that would be approved."""
 
     memory: MemorySummary
+    text: str
+    """The whole text, whatever the headline says."""
     change: Action | None
     target: str | None
+    target_memory: MemorySummary | None
+    """None if there is none, or the caller may not see it."""
+    arguments: Mapping[str, object]
+    """Of the change."""
+    reason: str | None
     since: datetime
     settle: tuple[str, ...]
 
@@ -352,11 +359,18 @@ def _pending_rows(section: _Section, limit: int) -> list[tuple[Key, int]]:
 def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem, ...]:
     memories = _read(section, rows)
     carried = {one.id: proposal_of(one) for one in memories}
+    targets = section.tx.memories.get([one.id for one in carried.values() if one])
+    caller = section.query_scope.caller
+    seen = {one.id: _summarize(one) for one in targets.values() if is_visible(caller, one)}
     return tuple(
         PendingItem(
             memory=_summarize(one),
+            text=one.text,
             change=change.op if change else None,
             target=ids.show(ids.MEMORY, change.id) if change else None,
+            target_memory=seen.get(change.id) if change else None,
+            arguments=change.arguments if change else {},
+            reason=change.reason if change else None,
             since=one.recorded_at,
             settle=_because(f"revise approve {_show(one)}", f"revise reject {_show(one)}"),
         )

@@ -47,6 +47,7 @@ from commonbrain.invalidation.dependents import AffectedDependents, preview_affe
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.links import DISAGREEMENTS, STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
@@ -169,7 +170,7 @@ def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
             action=Action.APPROVE,
             status=ChangeStatus.DONE,
             headline=memory.headline,
-            changed=(f"{show(target)} superseded by {show(memory)}",),
+            changed=(f"{show(target)} superseded by {show(memory)}: {inert_line(new.text)}",),
         )
     plan = _PLANNERS[carried.op](unit, target, proposal=carried)
     for one in _amended(plan):
@@ -200,10 +201,11 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, proposal: Proposal) -> 
         check_may_write(unit.caller, one.scope)
     is_untrusted = unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
     has_authority = is_trusted if _is_report(proposal) else is_authorized
-    other_id = proposal.arguments.get("other")
     # Both sides of a conflict are decided on.
-    is_of_two = proposal.op is Action.KEEP_BOTH and other_id is not None
-    others = [unit.fetch(ids.parse(ids.MEMORY, str(other_id)))] if is_of_two else []
+    other_id = proposal.arguments.get("other") if proposal.op is Action.KEEP_BOTH else None
+    if proposal.op is Action.UNLINK and proposal.arguments["type"] in DISAGREEMENTS:
+        other_id = proposal.arguments["to"]
+    others = [unit.fetch(ids.parse(ids.MEMORY, str(other_id)))] if other_id else []
     within = all(has_authority(unit.caller, one) for one in (*_amended(plan), *others))
     within = within and not any(_was_ended_above(unit, step) for step in plan.steps)
     return within and not (plan.requires_trust and is_untrusted)

@@ -563,20 +563,29 @@ def _store_derived(
     return _store_new(context, part, exact=find_exact(context, part))
 
 
+_OF_AUTHOR: Final = (
+    *("agent", "confidence", "detail", "headline", "label", "people", "source_ref", "tags"),
+)
+"""What an author says of a text."""
+
+
 def _confirm_stored(context: WriteContext, known: Memory, *, prepared: PreparedDraft) -> ItemResult:
     """Return that a text is stored already; count its recurrence and add its sources.
 
-    If a person writes it, in the very words, it has a person's authority from now on.
+    If a person writes it, in the very words, it is theirs from now on: of their authority, and
+    with what they say of it, not with what another author did.
     """
     is_captured = prepared.draft.auto_captured and context.options.proposal is None
     if prepared.draft.derived_from and is_captured:
         add_supporting_sources(context, known, by=prepared.draft.derived_from)
     is_held = known.state in AWAITING_STATES
     if is_held or prepared.authority is Authority.PERSON is not known.authority:
-        confirmed = replace(known, authority=prepared.authority)
+        own = build_memory(prepared, context.caller, now=context.now)
+        said = {name: getattr(own, name) for name in _OF_AUTHOR}
+        confirmed = replace(known, authority=prepared.authority, **said)
         if is_held:
             confirmed = approved(
-                replace(known, detail=prepared.admitted.detail),
+                confirmed,
                 context.caller,
                 parameters=prepared.parameters,
                 now=context.now,

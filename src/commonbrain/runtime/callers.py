@@ -82,14 +82,23 @@ def is_of_person(environment: Mapping[str, str]) -> bool:
 
     It is enough that stdin or stderr is a terminal, so that output can be redirected.
     """
-    has_agent = any(environment.get(name) for name in AGENT_VARIABLES)
     streams = (sys.stdin, sys.stderr)
-    return not has_agent and any(stream is not None and stream.isatty() for stream in streams)
+    return not _is_of_agent(environment) and any(
+        stream is not None and stream.isatty() for stream in streams
+    )
 
 
 def acts_for_owner(environment: Mapping[str, str]) -> bool:
-    """Return whether the owner lets this process act as a person does: the setting `as_owner`."""
-    return environment.get("COMMONBRAIN_AS_OWNER", "").strip().lower() in TRUE_WORDS
+    """Return whether the owner lets this process act as a person does: the setting `as_owner`.
+
+    It does not count in a command that an agent runs: a folder's files can set its environment.
+    """
+    is_set = environment.get("COMMONBRAIN_AS_OWNER", "").strip().lower() in TRUE_WORDS
+    return is_set and not _is_of_agent(environment)
+
+
+def _is_of_agent(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) for name in AGENT_VARIABLES)
 
 
 def check_command_is_of_person(what: str) -> None:

@@ -1,5 +1,6 @@
 """The operation review: open conflicts, memories to review, proposals."""
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal
@@ -69,11 +70,11 @@ def _question_lines(rows: Sequence[ReviewRow]) -> Iterator[str]:
     if len(rows) == 1:
         yield from reviews_lines(rows[0])
         return
-    pending = [row.memory for row in rows if isinstance(row, PendingItem)]
+    pending = [row for row in rows if isinstance(row, PendingItem)]
     since = show_day(rows[0].since)
-    yield f"proposals, {len(pending)} of one call, trust {pending[0].trust}, since {since}"
-    yield from (f"  {_render_memory(one)}" for one in pending)
-    together = ",".join(one.id for one in pending)
+    yield f"proposals, {len(pending)} of one call, trust {pending[0].memory.trust}, since {since}"
+    yield from (line for one in pending for line in _pending_lines(one))
+    together = ",".join(one.memory.id for one in pending)
     yield from (f"  -> revise {verb} {together} --reason WHY" for verb in ("approve", "reject"))
 
 
@@ -92,13 +93,26 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
             yield f"  {_render_memory(row.memory)}"
         case PendingItem():
             what = f"to {row.change} {row.target}" if row.change else f"a {row.memory.kind}"
-            yield f"proposal, {what}, trust {row.memory.trust}, since {since}"
-            yield f"  {_render_memory(row.memory)}"
+            why = f", because {inert_line(row.reason)}" if row.reason else ""
+            yield f"proposal, {what}{why}, trust {row.memory.trust}, since {since}"
+            yield from _pending_lines(row)
         case DuplicateItem():
             yield f"rules that may say the same, similarity {row.similarity:.2f}, since {since}"
             yield f"  {_render_memory(row.newer)}"
             yield f"  and {_render_memory(row.older)}"
     yield from (f"  -> {call}" for call in row.settle)
+
+
+def _pending_lines(row: PendingItem) -> Iterator[str]:
+    """Render all that would be approved; a headline need not be of its text."""
+    yield f"  {_render_memory(row.memory)}"
+    if row.text != row.memory.headline:
+        yield from (f"  > {inert_line(line)}" for line in row.text.splitlines() if line.strip())
+    if row.target_memory is not None:
+        yield f"  of {_render_memory(row.target_memory)}"
+    given = {name: value for name, value in row.arguments.items() if value}
+    if given:
+        yield f"  with {inert_line(json.dumps(given, ensure_ascii=False))}"
 
 
 def _render_memory(one: MemorySummary) -> str:
