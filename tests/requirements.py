@@ -156,7 +156,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("WP-16", "A longer duplicate overwrites nothing: supersede is offered."),
     Adopted("WP-17", "The chain being superseded is left out of the duplicate check."),
     Adopted("WP-18", "supersede needs a reason and takes the new text through every stage."),
-    Adopted("WP-19 WP-21", "Pin and trigger pass to a successor only when asked for."),
+    Adopted("WP-19 WP-21", "A pin passes to a successor, a trigger only when asked for."),
     Adopted("WP-20", "Rules alone find kind, people, topics, tags and tasks in a text."),
     Adopted("WP-22", "SQLite writes are immediate transactions that carry the full text."),
     Adopted("WP-23", "The atomizer stores atoms beside all other memories."),

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.in_process import run_brain
+from tests.processes import AS_AGENT, AS_PERSON
 
 
 @pytest.fixture
@@ -98,3 +100,17 @@ def test_list_and_report_of_an_import_are_short(command: Command) -> None:
     _, report = command("import", "--find", "--choose", "1")
     assert "Stored: 1 fact" in report
     assert "rejected" not in report, "an outcome that no piece had"
+
+
+@pytest.mark.parametrize("how", [AS_PERSON, AS_AGENT])
+def test_import_of_a_script_says_what_it_is_worth_and_who_confirms_it(
+    tmp_path: Path, how: dict[str, str]
+) -> None:
+    (tmp_path / "notes.md").write_text("# Shop\n\n- The port of the gateway is 8080.\n")
+    words = ("--store", str(tmp_path / "a.db"), "import", "markdown", str(tmp_path / "notes.md"))
+
+    previewed = run_brain(*words, "--dry-run", **how).out
+    imported = run_brain(*words, **how).out
+
+    assert "captured" not in previewed
+    assert ("brain review" in imported) is (how == AS_AGENT)

@@ -156,16 +156,15 @@ def test_winner_of_a_settled_conflict_supersedes_the_other_memory(brain: Brain) 
 
 
 @pytest.mark.requirement("WP-19", "WP-21")
-def test_pin_and_trigger_pass_to_a_successor_only_on_request(brain: Brain) -> None:
+def test_pin_passes_to_a_successor_and_its_trigger_on_request(brain: Brain) -> None:
     skill = {"name": "build", "keywords": ["build"], "projects": [], "always_on": False}
     old = stored(brain, TWO, kind="rule", detail=RuleDetail(skill=skill))
     brain.revise.pin(old)
     plain = corrected(brain, old)
     assert brain.get(plain).detail["skill"] is None
+    assert brain.revise.pin(plain).status is ChangeStatus.UNCHANGED
     brain.revise.restore(old, reason="once more")
-    query = brain.revise.supersede(
-        old, EIGHT, reason="more", inherit_pin=True, inherit_skill=True
-    ).id
+    query = brain.revise.supersede(old, EIGHT, reason="more", inherit_skill=True).id
     assert brain.get(query or "").detail["skill"] == skill
     assert brain.revise.pin(query or "").status is ChangeStatus.UNCHANGED
 

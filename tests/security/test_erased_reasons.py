@@ -65,7 +65,7 @@ def _changed_for_reasons(brain: Brain) -> tuple[str, str, str]:
         ]
     ).items
     text = "The feeder opens at eight in summer."
-    new = brain.revise.supersede(old, text, reason=f"The {DEEP} wakes later.", inherit_pin=True).id
+    new = brain.revise.supersede(old, text, reason=f"The {DEEP} wakes later.").id
     assert new is not None
     assert cleaning.id is not None
     brain.revise.review(cleaning.id, reason=f"The {DEEP} does not clean.")

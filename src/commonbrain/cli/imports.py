@@ -17,6 +17,7 @@ from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, print_error, print_value, progress
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.scope import Authority
 from commonbrain.transfer.importer import missing_formats
 from commonbrain.transfer.importers import InstalledImporters
 from commonbrain.transfer.imports import FoundSource, ImportReport, find_sources
@@ -109,11 +110,20 @@ def _run_import(state: GlobalOptions, source: _ImportSource, *, as_json: bool) -
         return
     with state.open() as brain:
         report = _import_with_progress(brain, source, is_shown=not as_json)
+        is_confirmed = brain.caller.authority is Authority.PERSON
     if as_json:
         print_value(report)
     else:
         shown = _render_report(report, is_dry_run=source.is_dry_run)
         state.output.console().print(Sanitized(shown))
+        if not is_confirmed and not source.is_dry_run and report.stored + report.quarantined:
+            state.output.console().print(_UNCONFIRMED)
+
+
+_UNCONFIRMED: Final = (
+    "No person confirmed this import: it ranks as captured, and its rules wait.\n"
+    "Ask the user to decide on the rules: `brain review` in a terminal, or the page (`brain ui`)."
+)
 
 
 def _run_find(state: GlobalOptions, command: ImportCommand, *, as_json: bool) -> None:

@@ -312,14 +312,13 @@ class Revise:
         text: str,
         *,
         reason: str,
-        inherit_pin: bool = False,
         inherit_skill: bool = False,
         version: int | None = None,
         **known: Unpack[DraftFields],
     ) -> ItemResult:
         """Replace a current memory by a new text; omitted fields are inherited.
 
-        Valid supports, causes and effects are inherited too.
+        Its pin, valid supports, causes and effects are inherited too.
 
         Returns:
             The outcome of the new text: `stored` replaced the old one, `quarantined` is a proposal;
@@ -337,7 +336,7 @@ class Revise:
         why = self._reason(reason)
         old_id = ids.parse(ids.MEMORY, id)
         is_tied = known.get("depends_on") or known.get("derived_from")
-        inherit_options = InheritOptions(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
+        inherit_options = InheritOptions(skill=inherit_skill, supports=not is_tied)
         with read_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
             draft = inheritance_of(

@@ -33,9 +33,8 @@ from commonbrain.storage.change_log import check_lease
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritOptions:
-    """What a successor inherits: pin and skill on request, supports unless it has its own."""
+    """What a successor inherits: its skill on request, supports unless it has its own."""
 
-    pin: bool = False
     skill: bool = False
     supports: bool = False
 
@@ -106,9 +105,9 @@ def supersede_with(
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)
-    arguments = {"pin": inherit_options.pin, "supports": inherit_options.supports}
+    arguments = {"supports": inherit_options.supports}
     proposal = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, arguments=arguments)
-    is_proposed = not _is_entitled(unit, prepared, old=old, inherit_options=inherit_options)
+    is_proposed = not _is_entitled(unit, prepared, old=old)
     known = pending(unit, proposal) if is_proposed else None
     if known is not None and known.body == prepared.admitted.body:
         previous = ItemResult(status=ItemStatus.QUARANTINED, id=show(known), kind=known.kind)
@@ -189,19 +188,16 @@ def apply_supersede(
 def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -> None:
     retired = superseded(old, by=new.id, at=unit.now)
     unit.amend(old, retired, action=Action.SUPERSEDE, reason=proposal.reason)
-    if proposal.arguments["pin"] and old.pinned and not new.pinned:
+    if old.pinned and not new.pinned:
         unit.amend(new, replace(new, pinned=True), action=Action.PIN, reason=proposal.reason)
     _copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
 
 
-def _is_entitled(
-    unit: UnitOfWork, prepared: PreparedDraft, *, old: Memory, inherit_options: InheritOptions
-) -> bool:
+def _is_entitled(unit: UnitOfWork, prepared: PreparedDraft, *, old: Memory) -> bool:
     """Return whether caller and text are trusted enough for the change to take effect at once."""
     made = build_memory(prepared, unit.caller, now=unit.now)
     is_trusted = prepared.trust.weight >= old.trust.weight and is_authorized(unit.caller, old)
-    inherits = inherit_options.pin and old.pinned
-    requires_trust = inherits and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
+    requires_trust = old.pinned and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
     return is_trusted and made.state is not State.QUARANTINED and not requires_trust
 
 

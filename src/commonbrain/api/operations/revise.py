@@ -117,7 +117,7 @@ class ReviseRequest(VerbRequest):
         "supersede, status: refuse unless this is the version", agents=""
     )
     dry_run: bool = argument("supersede: preview, change nothing", default=False, agents="")
-    inherit: list[Literal["pin", "skill"]] = argument("supersede: keep them", [], agents="")
+    inherit: list[Literal["skill"]] = argument("supersede: keep it", [], agents="")
     attachment: Attachment = argument("supersede: replaces that of the old one", {}, agents=None)
 
 
@@ -217,7 +217,6 @@ def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
         request.id,
         request.text,
         reason=request.reason,
-        inherit_pin="pin" in request.inherit,
         inherit_skill="skill" in request.inherit,
         version=request.version,
         **DraftFields(**fields),
