@@ -2,7 +2,8 @@
 
 # ruff: noqa: S311 it is meant to be foreseen
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -142,7 +143,7 @@ class Simulation:
         before = {one.id: (deepcopy(one), self.row_of(one)) for one in mine}
         world.busy |= before.keys()
         made: list[Modelled] = []
-        born: dict[str, set[str]] = {}
+        born: dict[str, Modelled] = {}
         for _ in range(draw.randint(1, 5)):
             if draw.random() < 0.3:
                 self.call(draw)
@@ -165,7 +166,7 @@ class Simulation:
                 self.attempt(name, calls.ON_ACTIVE[name][1](world, draw, memory, agent))
                 new = world.known[size:]
             made += new
-            born |= {one.id: set(one.tags) for one in new}
+            born |= {one.id: deepcopy(one) for one in new}
             world.busy |= {one.id for one in new}
         brain = world.view(draw, tenant=LOCAL_TENANT, agent=agent)
         preview = brain.undo(agent=agent, reason=WHY)
@@ -176,8 +177,9 @@ class Simulation:
         self.note(f"undo {preview.count}")
         for one in made:
             one.state, one.by, one.is_pinned = State.FORGOTTEN, None, False
-            one.tags, one.notes = born[one.id], set()
-            one.links, one.votes, one.status, one.lease = set(), {}, "open", None
+            first = born[one.id]
+            one.tags, one.notes, one.links, one.votes = first.tags, set(), set(), {}
+            one.status, one.lease = first.status, first.lease
         for one in mine:
             was, row = before[one.id]
             now = self.row_of(one)
@@ -265,9 +267,11 @@ class Simulation:
         if drawn is None:
             return
         name, _, call = drawn
-        before = self.world.audited()
+        # Marks of a message have no line in the audit; of the others, a recall may be written too.
+        state = self.world.digest if name == "answer" else self.world.audited
+        before = state()
         effect = self.fail_within(draw, partial(self.refusable, call))
-        is_done = self.world.audited() > before
+        is_done = state() != before
         self.note(f"crash in {name}: {'done' if is_done else 'not done'}")
         self.world.done["crash done" if is_done else "crash undone"] += 1
         if is_done:
@@ -293,6 +297,15 @@ class Simulation:
         if effect is not None:
             self.note(name)
             self.acknowledge(name, effect)
+
+    @contextmanager
+    def little_space(self, draw: Random, *, most: int) -> Generator[None]:
+        """Let the disk be full within a block, which then ends."""
+        try:
+            with full_disk(self.world.path, left=draw.randint(0, most)):
+                yield
+        except UnavailableError as error:
+            self.note(f"full disk: {error.code}")
 
     def lose_log(self, draw: Random) -> None:
         """Damage the log of a crashed store: if acknowledged changes are lost, that is reported."""
@@ -343,23 +356,32 @@ class Simulation:
                 one.state = State.ARCHIVED
 
     def import_(self, draw: Random) -> None:
-        """Import a file; where the power fails meanwhile, a second import completes the first."""
+        """Import a file; a second import completes one that lost power, or found the disk full."""
         words = [self.world.word() for _ in range(draw.randint(1, 4))]
         file = self.world.folder / f"{words[0]}.md"
         file.write_text("".join(f"# {one}\n\n{' '.join([one] * 8)}\n\n" for one in words))
-        if draw.random() < 0.4:
+        way = draw.random()
+        if way < 0.3:
             self.fail_within(draw, lambda: self.world.brains[0].import_("markdown", file))
+        elif way < 0.5:
+            with self.little_space(draw, most=150_000):
+                draw.choice(self.world.brains).import_("markdown", file)
         report = draw.choice(self.world.brains).import_("markdown", file)
         assert report.stored + report.exists == len(words), report
         adopt(self.world, words, agent=self.world.brains[0].caller.agent)
 
     def upgrade(self, draw: Random) -> None:
-        """Open a store of an older schema; where the power fails meanwhile, open it again."""
-        world = self.world
+        """Open a store of an older schema; again, if the power failed or the disk was full."""
+        world, way = self.world, draw.random()
         world.close()
         make_older(world.path)
-        if draw.random() < 0.5:
+        if way < 0.4:
             self.fail_within(draw, world.open, statements=60, is_upgrade=True)
+        elif way < 0.6:
+            with self.little_space(draw, most=600_000):
+                world.open()
+            if not world.is_open:
+                world.open()
         else:
             world.open()
         check_all(world)
@@ -370,10 +392,12 @@ class Simulation:
     def check(self, _: Random) -> None:
         check_all(self.world)
 
-    def back_up(self, _: Random) -> None:
-        target = self.world.new_file()
-        self.world.brains[0].backup(target)
-        self.backup = (target, deepcopy(self.world.known))
+    def back_up(self, draw: Random) -> None:
+        target, is_full = self.world.new_file(), draw.random() < 0.3
+        with self.little_space(draw, most=2_000_000) if is_full else nullcontext():
+            self.world.brains[0].backup(target)
+        if target.exists():
+            self.backup = (target, deepcopy(self.world.known))
 
     def restore_backup(self, _: Random) -> None:
         if self.backup is None:

@@ -5,7 +5,7 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -107,6 +107,7 @@ class World:
         self.done: Counter[str] = Counter()
         """Calls that did something, by name."""
         self.brains: list[Brain] = []
+        self.is_open = False
         self._raw: Any = None
         self.create()
 
@@ -122,10 +123,12 @@ class World:
         add_tenant(self.brains[0], TENANTS[1])
 
     def open(self) -> None:
-        with use_store_opener(self._open_store):
-            self.brains = [self._open_brain() for _ in range(2)]
+        with ExitStack() as opened, use_store_opener(self._open_store):
+            self.brains = [opened.enter_context(self._open_brain()) for _ in range(2)]
+            opened.pop_all()
         # Opening a file reads its schema, which takes longer than most of what is read here.
         self._raw = driver().connect(str(self.path), isolation_level=None)
+        self.is_open = True
 
     def _open_brain(self) -> Brain:
         brain = a_brain(self.path, clock=self.clock, random_source=self.random_source)
@@ -146,6 +149,7 @@ class World:
 
     def close(self) -> None:
         self._raw.close()
+        self.is_open = False
         for brain in self.brains:
             brain.close()
 
