@@ -5,13 +5,15 @@ Run as a program, `python -m tests.later_migrations STORE FOLDER` opens a store 
 
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Final
 
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, Migrations
-from commonbrain.storage.sqlite.engine import open_sqlite
+from commonbrain.storage.sqlite.engine import Sqlite, settle
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import Opener, a_brain, use_store_opener
 
 LATER: Final = f"{int(SCHEMA_VERSION) + 1:04}"
@@ -40,12 +42,12 @@ def later_migrations(folder: Path) -> Migrations:
 
 def later_opener(folder: Path) -> Opener:
     """Give what opens files as a program of the later version does."""
-    return partial(
-        open_sqlite,
-        is_durable=True,
-        lock_timeout_s=LOCK_TIMEOUT_S,
-        migrations=later_migrations(folder),
-    )
+
+    def open_later(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
+        dialect = Sqlite(path=path, space=space, is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S)
+        return settle(dialect, clock=clock, migrations=later_migrations(folder))
+
+    return open_later
 
 
 if __name__ == "__main__":

@@ -102,6 +102,10 @@ class Settings(_EnvironmentSettings, frozen=True):
         description="Streaming replicas of a Postgres store that answer recalls while they are "
         "up to date: URLs like that of the store, separated by spaces.",
     )
+    key_file: Path | None = Field(
+        default=None,
+        description="File with the key of a sealed store; a new store is sealed with it.",
+    )
     state: Path = Field(
         default_factory=_default_state,
         description="Folder of logs and of events that precede their session.",

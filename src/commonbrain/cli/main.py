@@ -18,6 +18,7 @@ from commonbrain.cli.output import STREAMS
 from commonbrain.extras import IMPORT_FORMATS
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import CommonbrainError
+from commonbrain.runtime.callers import ask_for_passphrases
 
 _STATE: Final = ContextVar("_STATE", default=GlobalOptions())  # noqa: B039 it is frozen
 """Typer's context, for a command that already has the maximum number of parameters."""
@@ -66,6 +67,14 @@ def _before(
 ) -> None:
     context.obj = GlobalOptions(store=store, agent=agent, session=session, tenant=tenant)
     _STATE.set(context.obj)
+    if STREAMS.is_interactive:
+        ask_for_passphrases(_ask_passphrase)
+
+
+def _ask_passphrase(prompt: str) -> str:
+    from getpass import getpass  # noqa: PLC0415 a sealed store alone needs it
+
+    return getpass(prompt)
 
 
 @app.command()
@@ -203,6 +212,52 @@ def restore(
 
     options = BackupOptions(file=file, digest=digest, is_confirmed=yes, is_dry_run=dry_run)
     run_restore(context.obj, options, as_json=as_json)
+
+
+@app.command()
+def seal(  # noqa: PLR0913 options of the command
+    context: typer.Context,
+    *,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the key, made if it does not exist; default: the settings'."),
+    ] = None,
+    keyring: Annotated[
+        bool, typer.Option("--keyring", help="Keep the key in the keyring of the system.")
+    ] = False,
+    rotate: Annotated[
+        bool, typer.Option("--rotate", help="Change the key of a sealed store.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Encrypt the store with a key in a file or the keyring, or else with a passphrase."""
+    from commonbrain.cli.seal import SealOptions, run_seal  # noqa: PLC0415
+
+    options = SealOptions(
+        key_file=key_file,
+        uses_keyring=keyring,
+        is_rotation=rotate,
+        is_confirmed=yes,
+        is_dry_run=dry_run,
+    )
+    run_seal(context.obj, options, as_json=as_json)
+
+
+@app.command()
+def unseal(
+    context: typer.Context,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Decrypt a sealed store: everybody who can read its file can read its memories then."""
+    from commonbrain.cli.seal import SealOptions, run_unseal  # noqa: PLC0415
+
+    options = SealOptions(is_confirmed=yes, is_dry_run=dry_run)
+    run_unseal(context.obj, options, as_json=as_json)
 
 
 @app.command()

@@ -6,7 +6,7 @@ Imports must be fast.
 import os
 import sys
 from argparse import REMAINDER, ArgumentError, ArgumentParser, HelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -116,6 +116,14 @@ def check_command_is_of_person(what: str) -> None:
         hint="Run it in a terminal of your own. A script that acts for its owner sets "
         "COMMONBRAIN_AS_OWNER=true.",
     )
+
+
+def ask_for_passphrases(ask: Callable[[str], str]) -> None:
+    """Ask a person for the passphrase of a sealed store that no key opens."""
+    # Only needed at a terminal.
+    from commonbrain.storage.sqlite.sealing import ASK  # noqa: PLC0415
+
+    ASK.set(ask)
 
 
 def describe_process() -> JsonObject:

@@ -1,11 +1,13 @@
 """Opens, upgrades, copies and restores stores by file or URL."""
 
+from __future__ import annotations
+
 import queue
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import SecretStr
 
@@ -32,6 +34,9 @@ from commonbrain.storage.interface import (
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 
+if TYPE_CHECKING:
+    from commonbrain.storage.sqlite.resealing import Sealing, SealPlan
+
 
 class SqliteFiles:
     """Stores in files, which are upgraded when they are opened."""
@@ -47,6 +52,7 @@ class SqliteFiles:
             clock=clock,
             is_durable=settings.durability == "full",
             lock_timeout_s=settings.lock_timeout_s,
+            key_file=settings.key_file,
         )
 
     def upgrade(self, *_: object, **__: object) -> UpgradeResult:
@@ -249,7 +255,8 @@ def preview_restore(file: str | Path, store: str | Path | None = None) -> Replac
     """
     from commonbrain.storage.sqlite.backup import plan_restore  # noqa: PLC0415
 
-    return plan_restore(Path(file).expanduser(), _store_path(store))
+    key_file = load_settings().key_file
+    return plan_restore(Path(file).expanduser(), _store_path(store), key_file=key_file)
 
 
 def restore(
@@ -281,6 +288,75 @@ def restore(
         digest=digest,
         clock=SystemClock(),
         on_progress=on_progress,
+        key_file=load_settings().key_file,
+    )
+
+
+def preview_sealing(store: str | Path | None, sealing: Sealing | None) -> SealPlan:
+    """Preview how a store is sealed, or unsealed if that is None; changes nothing.
+
+    Raises:
+        InvalidInputError: There is no store, it is sealed already or not at all, the settings name
+            another key, or the passphrase is too short; `extra_missing`.
+        UnavailableError: The store cannot be read, or its key is missing.
+        StoreCorruptError: The store is damaged, not a store, or newer.
+
+    """
+    from commonbrain.storage.sqlite.resealing import plan_sealing  # noqa: PLC0415
+
+    return plan_sealing(_file_to_seal(store), sealing, key_file=load_settings().key_file)
+
+
+def reseal(
+    store: str | Path | None, sealing: Sealing | None, *, on_progress: Progress = ignore_progress
+) -> SealPlan:
+    """Seal a closed store, change its key, or unseal it if that is None.
+
+    Raises:
+        InvalidInputError: As for `preview_sealing`; the store is unchanged.
+        UnavailableError: `store_in_use`, or the folder is not writable; the store is unchanged.
+        StoreCorruptError: The store is damaged, not a store, or newer; it is unchanged.
+
+    """
+    from commonbrain.storage.sqlite import resealing  # noqa: PLC0415
+
+    return resealing.reseal(
+        _file_to_seal(store), sealing, key_file=load_settings().key_file, on_progress=on_progress
+    )
+
+
+def sealing_with(
+    store: str | Path | None,
+    *,
+    key_file: Path | None,
+    uses_keyring: bool,
+    is_rotation: bool,
+    ask: Callable[[], str],
+) -> Sealing:
+    """Return how to seal a store: as given, else where its keys are, else with a passphrase."""
+    from commonbrain.storage.sqlite.resealing import Sealing  # noqa: PLC0415
+    from commonbrain.storage.sqlite.sealing import KeySource, source_of  # noqa: PLC0415
+
+    path = _file_to_seal(store)
+    if uses_keyring:
+        source = KeySource("keyring", str(path.absolute()))
+    elif is_rotation and key_file is None:
+        source = source_of(path, load_settings().key_file)
+    else:
+        given = key_file or load_settings().key_file
+        source = None if given is None else source_of(path, given)
+    passphrase = ask() if source is None else None
+    return Sealing(source=source, passphrase=passphrase, is_rotation=is_rotation)
+
+
+def _file_to_seal(store: str | Path | None) -> Path:
+    resolved = resolve_store(store, load_settings())
+    if isinstance(resolved, Path):
+        return resolved.expanduser()
+    raise InvalidInputError(
+        "A store in Postgres is not sealed by Commonbrain.",
+        code="seal_unsupported",
+        hint="Encrypt the disk of its server; see the page on Postgres.",
     )
 
 

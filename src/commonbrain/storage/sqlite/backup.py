@@ -12,10 +12,11 @@ import shutil
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from time import time
+from types import ModuleType
 from typing import Final
 
 from sqlalchemy import exc
@@ -53,6 +54,7 @@ from commonbrain.storage.sqlite.file import (
     sibling_path,
     upgrade_backups,
 )
+from commonbrain.storage.sqlite.sealing import Key, note_source, source_of
 
 _PAGES: Final = 256
 """Pages copied at a time: a megabyte."""
@@ -75,17 +77,30 @@ class Contents:
 
 @contextmanager
 def connected(
-    file: StoreFile, *, wait_s: float, copy_of: StoreFile | None = None
+    file: StoreFile,
+    *,
+    wait_s: float,
+    copy_of: StoreFile | None = None,
+    sqlite: ModuleType | None = None,
 ) -> Generator[sqlite3.Connection]:
     """Connect to a file for one task, with translated errors; damage of a copy is its origin's.
+
+    Args:
+        file: the file.
+        wait_s: seconds to wait for others.
+        copy_of: the file that it is a copy of.
+        sqlite: the module to use, if not the file's own.
 
     Raises:
         UnavailableError: it is locked, full, or the system denies access.
         StoreCorruptError: it is damaged, or not a database.
 
     """
-    sqlite = driver()
+    sqlite = sqlite or file.driver
+    # Under an identity of its own: the store may have the file open as well.
+    mark = replace(file)
     with map_driver_errors(str(file.path), (copy_of or file).report_damage):
+        mark.use()
         try:
             name, given = str(file.path), file.url.query
             if given:
@@ -95,6 +110,7 @@ def connected(
                 name, timeout=wait_s, isolation_level=None, uri=bool(given)
             )
             with closing(connection):
+                file.unlock(connection)
                 yield connection
         except sqlite.OperationalError as error:
             raise exc.OperationalError("", None, error) from error
@@ -105,6 +121,8 @@ def connected(
                 f"{error.filename or file.path}: {error.strerror}.",
                 hint="Nothing was changed. Fix that and try again.",
             ) from error
+        finally:
+            mark.leave()
 
 
 def schema_of(connection: sqlite3.Connection) -> str | None:
@@ -157,11 +175,17 @@ def check_whole(connection: sqlite3.Connection, file: StoreFile) -> None:
 
 
 def copy_store(
-    source: sqlite3.Connection, target: Path, *, origin: StoreFile, on_progress: Progress
+    source: sqlite3.Connection,
+    target: Path,
+    *,
+    origin: StoreFile,
+    key: Key | None,
+    on_progress: Progress,
 ) -> Holdings:
     """Copy a consistent snapshot into an empty file, verify it, and make it durable.
 
-    Deleted data in free pages is not copied.
+    Deleted data in free pages is not copied. If only one of the two is sealed, the source must be
+    open with the module for sealed stores, and nobody may write to it.
 
     Raises:
         StoreCorruptError: the store is damaged, or the copy differs.
@@ -169,16 +193,22 @@ def copy_store(
     """
     source.execute("BEGIN")
     expected = contents(source)
-    with connected(found_file(target), wait_s=0, copy_of=origin) as copy:
+    copied = replace(found_file(target), key=key)
+    is_resealed = (key is None) is not (origin.key is None)
+    if is_resealed:
+        source.execute("ROLLBACK")
+        _export(source, target, key=key)
+    with connected(copied, wait_s=0, copy_of=origin) as copy:
         # The copy is discarded on failure, so it needs no journal.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
-        source.backup(
-            copy,
-            pages=_PAGES,
-            progress=lambda _, left, total: on_progress(_COPIED * (1 - left / max(total, 1))),
-        )
-        source.execute("ROLLBACK")
+        if not is_resealed:
+            source.backup(
+                copy,
+                pages=_PAGES,
+                progress=lambda _, left, total: on_progress(_COPIED * (1 - left / max(total, 1))),
+            )
+            source.execute("ROLLBACK")
         # One file that can be moved: a copy in WAL mode would create others next to it.
         copy.execute("PRAGMA journal_mode = DELETE")
         # Before VACUUM, which may fail on damage or hide it.
@@ -198,6 +228,16 @@ def copy_store(
     return expected.holdings
 
 
+def _export(source: sqlite3.Connection, target: Path, *, key: Key | None) -> None:
+    """Copy row by row: SQLite's backup copies pages, whose size differs if they are sealed."""
+    digits = "" if key is None else f"x'{key.digits}'"
+    source.execute("ATTACH ? AS resealed KEY ?", (str(target), digits))
+    try:
+        source.execute("SELECT sqlcipher_export('resealed')")
+    finally:
+        source.execute("DETACH resealed")
+
+
 def write_backup(
     file: StoreFile, destination: Path, *, replace: bool, wait_s: float, on_progress: Progress
 ) -> Backup:
@@ -212,7 +252,7 @@ def write_backup(
     destination = destination.absolute()
     _check_free(destination, file.path, replace=replace)
     with connected(file, wait_s=wait_s) as source, partial_path(destination) as partial:
-        held = copy_store(source, partial, origin=file, on_progress=on_progress)
+        held = copy_store(source, partial, origin=file, key=file.key, on_progress=on_progress)
         digest = digest_of(partial)
         size = partial.stat().st_size
         _check_free(destination, file.path, replace=replace)
@@ -278,40 +318,52 @@ def _check_free(destination: Path, store: Path, *, replace: bool) -> None:
         raise InvalidInputError(f"{destination} exists already.", hint="Add --force to replace it.")
 
 
-_WAIT_S: Final = 2.0
+WAIT_S: Final = 2.0
 """Seconds to wait for processes that use the store for one command."""
 
 
-def plan_restore(file: Path, store: Path) -> Replacement:
+def plan_restore(file: Path, store: Path, *, key_file: Path | None = None) -> Replacement:
     """Check both files without changing them.
 
     Raises:
         InvalidInputError: the file does not exist, or is the store itself.
         StoreCorruptError: the file is damaged, not a store, or newer; or the store's path has
             another program's database.
-        UnavailableError: one of them cannot be read.
+        UnavailableError: one of them cannot be read, or no key opens the file.
 
     """
     if not file.is_file():
         raise InvalidInputError(f"There is no file {file}.", hint="Name a backup.")
     if store.exists() and file.samefile(store):
         raise InvalidInputError(f"{file} is the store itself.", hint="Name a backup of it.")
-    comes = _holdings(file)
+    comes = holdings_of(_backup_file(file, store, key_file=key_file))
     goes, trouble = None, None
     if store.exists() and store.stat().st_size:
         try:
-            goes = _holdings(store)
+            goes = holdings_of(found_file(store, key_file=key_file))
         except StoreCorruptError as error:
             if error.code == "store_foreign":
+                raise
+            trouble = error.message
+        except UnavailableError as error:
+            if error.code not in _NO_KEY:
                 raise
             trouble = error.message
     return Replacement(file=str(file), store=str(store), comes=comes, goes=goes, trouble=trouble)
 
 
 def put_in_place(
-    file: Path, store: Path, *, digest: str | None, clock: Clock, on_progress: Progress
+    file: Path,
+    store: Path,
+    *,
+    digest: str | None,
+    clock: Clock,
+    on_progress: Progress,
+    key_file: Path | None = None,
 ) -> RestoreResult:
     """Replace a store by a verified copy of a backup; keep the old file under another name.
+
+    The copy is sealed if there is a key for the store, or if the backup is.
 
     Raises:
         InvalidInputError: the file has another digest, does not exist, or is the store itself.
@@ -320,7 +372,7 @@ def put_in_place(
             store is unchanged.
 
     """
-    plan = plan_restore(file, store)
+    plan = plan_restore(file, store, key_file=key_file)
     _check_digest(file, digest)
     store = store.absolute()
     timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
@@ -330,14 +382,20 @@ def put_in_place(
     try:
         make_private_folder(store.parent)
         with partial_path(store) as partial:
-            origin = found_file(file)
-            with connected(origin, wait_s=_WAIT_S) as source:
-                held = copy_store(source, partial, origin=origin, on_progress=on_progress)
-            with _exclusive(store):
+            origin = _backup_file(file, store, key_file=key_file)
+            source_of_keys = source_of(store, key_file)
+            keys = source_of_keys.read() if source_of_keys is not None else []
+            key = keys[0] if keys else origin.key
+            sqlite = driver(is_sealed=(key or origin.key) is not None)
+            with connected(origin, wait_s=WAIT_S, sqlite=sqlite) as source:
+                held = copy_store(source, partial, origin=origin, key=key, on_progress=on_progress)
+            with _exclusive(store, key_file=key_file):
                 old_file = next(
                     free for name in names if not (free := sibling_path(store, name)).exists()
                 )
                 _rename_old(store, old_file)
+                if keys:
+                    note_source(store, source_of_keys)
                 partial.replace(store)
                 sync_folder(store.parent)
     except OSError as error:
@@ -353,17 +411,31 @@ def put_in_place(
     )
 
 
-def _holdings(path: Path) -> Holdings:
-    file = found_file(path)
-    with connected(file, wait_s=_WAIT_S) as connection:
+_NO_KEY: Final = frozenset({"key_missing", "key_wrong"})
+
+
+def _backup_file(file: Path, store: Path, *, key_file: Path | None) -> StoreFile:
+    """Open a backup, with the keys of the store if it has none of its own."""
+    return found_file(file, key_file=key_file, copy_of=store)
+
+
+def holdings_of(file: StoreFile) -> Holdings:
+    """Check a store in a file and return what it holds.
+
+    Raises:
+        StoreCorruptError: it is damaged, not a store, or newer.
+        UnavailableError: it cannot be read.
+
+    """
+    with connected(file, wait_s=WAIT_S) as connection:
         version = schema_of(connection)
         if version is None:
             raise StoreCorruptError(
-                f"{path} is not a store of Commonbrain.",
+                f"{file.path} is not a store of Commonbrain.",
                 code="store_foreign",
                 hint="Name a file that `brain backup` wrote.",
             )
-        MIGRATIONS.check_upgradable(version, str(path))
+        MIGRATIONS.check_upgradable(version, str(file.path))
         check_whole(connection, file)
         return contents(connection).holdings
 
@@ -380,7 +452,7 @@ def _check_digest(file: Path, digest: str | None) -> None:
 
 
 @contextmanager
-def _exclusive(store: Path) -> Generator[None]:
+def _exclusive(store: Path, *, key_file: Path | None) -> Generator[None]:
     """Checkpoint a store into one file and exclude others, as far as it can be read.
 
     Raises:
@@ -390,27 +462,50 @@ def _exclusive(store: Path) -> Generator[None]:
     if not store.exists() or not store.stat().st_size:
         yield
         return
-    sqlite = driver()
-    with connected(found_file(store), wait_s=_WAIT_S) as connection:
+    try:
+        file = found_file(store, key_file=key_file)
+    except UnavailableError as error:
+        if error.code not in _NO_KEY:
+            raise
+        # As a damaged file, one without its key cannot be locked.
+        yield
+        return
+    with connected(file, wait_s=WAIT_S) as connection:
         try:
-            # Fails while any other process has the file open.
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite.OperationalError as error:
-            if "locked" in str(error):
-                raise UnavailableError(
-                    f"The store {store} is open in another process.",
-                    code="store_in_use",
-                    hint="Nothing was changed. Close the agents and servers that use it, then try "
-                    "again.",
-                ) from error
+            lock_out_others(connection, file)
+        except file.driver.OperationalError as error:
             if damage_in(str(error)) is None:
                 raise
             connection.close()
-        except (sqlite.DatabaseError, UnicodeDecodeError):
+        except (file.driver.DatabaseError, UnicodeDecodeError):
             # A damaged file cannot be locked; it is moved with all files next to it.
             connection.close()
         yield
+
+
+def lock_out_others(
+    connection: sqlite3.Connection, file: StoreFile, *, sqlite: ModuleType | None = None
+) -> None:
+    """Bring the log into a file, and keep every other process out until the connection closes.
+
+    Raises:
+        UnavailableError: `store_in_use`, another process has it open.
+
+    """
+    try:
+        # Fails while any other process has the file open.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+    except (sqlite or file.driver).OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        raise UnavailableError(
+            f"The store {file.path} is open in another process.",
+            code="store_in_use",
+            hint="Nothing was changed. Close the agents and servers that use it, then try again.",
+        ) from error
 
 
 def _rename_old(store: Path, old_file: Path) -> None:

@@ -9,12 +9,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from commonbrain.extras import load_extra
+
+EXTRA: Final = "sealed"
 _FIXED_IN: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
 
 
-def driver() -> ModuleType:
-    """Return a module with a SQLite that is safe for several processes; warn if there is none."""
+def driver(*, is_sealed: bool = False) -> ModuleType:
+    """Return a module with a SQLite that is safe for several processes; warn if there is none.
+
+    Raises:
+        InvalidInputError: `extra_missing`, no module that opens sealed stores is installed.
+
+    """
+    if is_sealed:
+        return load_extra("sqlcipher3.dbapi2", extra=EXTRA)
     try:
         return importlib.import_module("pysqlite3.dbapi2")
     except ImportError:

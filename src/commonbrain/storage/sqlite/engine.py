@@ -45,7 +45,6 @@ from commonbrain.storage.sqlite.acknowledged import (
     report_lost,
     write_acknowledged,
 )
-from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
 from commonbrain.storage.store import Schema, Store
 
@@ -144,6 +143,7 @@ class Sqlite:
     """The row of the embedding space in this file; set on opening."""
     is_durable: bool
     lock_timeout_s: float
+    key_file: Path | None = None
     engine: Engine = field(init=False)
     _file: StoreFile = field(init=False)
     _codes: dict[tuple[str, CausalField | None], BinaryVectorIndex] = field(
@@ -157,11 +157,11 @@ class Sqlite:
 
         Does not connect.
         """
-        self._file = make_file(self.path)
+        self._file = make_file(self.path, key_file=self.key_file)
         self._file.use()
         self.engine = create_engine(
             self._file.url,
-            module=driver(),
+            module=self._file.driver,
             connect_args={"timeout": self.lock_timeout_s, "check_same_thread": False},
             pool_size=8,
             max_overflow=24,
@@ -170,7 +170,8 @@ class Sqlite:
             # Errors never contain what was being stored.
             hide_parameters=True,
         )
-        event.listen(self.engine, "connect", self._on_connect)
+        # Before SQLAlchemy asks the connection anything.
+        event.listen(self.engine, "connect", self._on_connect, insert=True)
         event.listen(self.engine, "begin", self._on_begin)
 
     @property
@@ -201,7 +202,7 @@ class Sqlite:
         while True:
             try:
                 action()
-            except driver().OperationalError as error:
+            except self._file.driver.OperationalError as error:
                 if "locked" not in str(error) or monotonic() >= ends_at:
                     raise exc.OperationalError(statement, None, error) from error
                 sleep(uniform(0, _TRIES_APART_S))  # noqa: S311 it only keeps processes apart
@@ -215,6 +216,8 @@ class Sqlite:
         return waits_s if until is None else min(waits_s, until - monotonic())
 
     def _turn_to_wal(self) -> None:
+        # Who waited for a store to be replaced must not make a log next to the new one.
+        self._file.check_writable()
         connection = self.engine.raw_connection()
         try:
             connection.cursor().execute(_TO_WAL)
@@ -237,7 +240,7 @@ class Sqlite:
             cursor.execute("INSERT INTO atom_text (atom_text) VALUES ('optimize')")
             cursor.execute("VACUUM")
             is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except driver().OperationalError as error:
+        except self._file.driver.OperationalError as error:
             raise exc.OperationalError("VACUUM", None, error) from error
         finally:
             connection.close()
@@ -376,7 +379,8 @@ class Sqlite:
         from commonbrain.storage.sqlite.checks import examine_sqlite  # noqa: PLC0415
 
         findings = examine_sqlite(connection, self.space_id, file=self._file)
-        return [*findings, examine_log(self._file.path), self._file.examine()]
+        file = self._file
+        return [*findings, examine_log(file.path), file.examine(), file.examine_seal()]
 
     def clear_text(self, connection: Connection) -> None:
         """Remove full-text entries without a memory; clear the index if it is malformed."""
@@ -408,6 +412,7 @@ class Sqlite:
     def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
         # The driver must not open transactions: `begin` decides how they open.
         connection.isolation_level = None
+        self._file.unlock(connection)
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA synchronous = {'FULL' if self.is_durable else 'NORMAL'}")
         cursor.execute("PRAGMA foreign_keys = ON")
@@ -431,7 +436,7 @@ class Sqlite:
         check_awaited()
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            with suppress(driver().OperationalError):
+            with suppress(self._file.driver.OperationalError):
                 # Nearly always the lock is free, and waiting costs more than taking it.
                 cursor.execute(_TO_WRITE)
                 return
@@ -452,12 +457,14 @@ def open_sqlite(
     clock: Clock,
     is_durable: bool,
     lock_timeout_s: float,
-    migrations: Migrations = MIGRATIONS,
+    key_file: Path | None = None,
 ) -> Store:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
     Raises:
-        UnavailableError: it cannot be opened or stayed locked; it was left as found.
+        UnavailableError: it cannot be opened or stayed locked, or its key is missing; it was left
+            as found.
+        InvalidInputError: `key_invalid`, its keys cannot be used; `extra_missing`, it is sealed.
         StoreCorruptError: it is damaged, not a store (`store_foreign`), of a newer version
             (`store_newer`), or its vectors live in another space (`space_mismatch`); it was left as
             found.
@@ -465,13 +472,29 @@ def open_sqlite(
     """
     try:
         dialect = Sqlite(
-            path=path, space=space, is_durable=is_durable, lock_timeout_s=lock_timeout_s
+            path=path,
+            space=space,
+            is_durable=is_durable,
+            lock_timeout_s=lock_timeout_s,
+            key_file=key_file,
         )
     except OSError as error:
         raise UnavailableError(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
+    return settle(dialect, clock=clock)
+
+
+def settle(dialect: Sqlite, *, clock: Clock, migrations: Migrations = MIGRATIONS) -> Store:
+    """Return the store of a file; on failure, close it.
+
+    Raises:
+        UnavailableError: as for `open_sqlite`.
+        StoreCorruptError: as for `open_sqlite`.
+
+    """
+    space = dialect.space
     with ExitStack() as unless_opened, dialect.map_errors():
         unless_opened.callback(dialect.dispose)
         dialect.space_id = _settle(dialect, migrations, space=space, clock=clock)

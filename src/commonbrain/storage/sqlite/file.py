@@ -7,16 +7,20 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from time import monotonic, sleep, time
-from typing import Final, cast
+from types import ModuleType
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from sqlalchemy import URL
 
 from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
-from commonbrain.model.values import dataclass, field
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import Finding
+from commonbrain.storage.sqlite.driver import driver
+from commonbrain.storage.sqlite.sealing import HEADER_BYTES, Key, find_key, source_of
 from commonbrain.threads import after_fork
 
 
@@ -85,6 +89,13 @@ def upgrade_backups(store: Path) -> Iterator[Path]:
     return (one for one in _named(store, _UPGRADED) if one.name.endswith(".bak"))
 
 
+def known_copies(store: Path) -> Iterator[Path]:
+    """List the backups of a store that are known, and the stores that restores replaced."""
+    yield from recorded_backups(store)
+    yield from upgrade_backups(store)
+    yield from _named(store, _REPLACED)
+
+
 def held_memories(store: Path) -> str | None:
     """Return why an empty file must have held a store; None if nothing says so."""
     if has_wal(store) or sibling_path(store, "-shm").exists():
@@ -115,14 +126,16 @@ _FILLED_WITHIN_S: Final = 1.0
 _POLL_S: Final = 0.01
 
 _FileId = tuple[int, int]
-_OPEN: Final[dict[int, _FileId]] = {}
+_OPEN: Final[dict[int, "StoreFile"]] = {}
 """The files that this process has open, by the identity of each `StoreFile`."""
+_HEADERS: Final = Lock()
+"""Held while a file is read outside SQLite, whose locks on it end when any other handle closes."""
 _INHERITED: Final[set[_FileId]] = set()
 """The files that a parent had open when this process was forked."""
 
 
 def _inherit() -> None:
-    _INHERITED.update(_OPEN.values())
+    _INHERITED.update(file.id for file in _OPEN.values())
     _OPEN.clear()
 
 
@@ -141,6 +154,8 @@ class StoreFile:
     is_read_only: bool
     is_at_rest: bool
     """Read-only and without a -wal file, so only the file itself is read."""
+    key: Key | None = field(default=None, repr=False)
+    """The key of a sealed file."""
     process: int = field(default_factory=os.getpid)
     """The process that opened it: SQLite cannot be used across a fork."""
     damage: list[str] = field(default_factory=list[str])
@@ -158,6 +173,16 @@ class StoreFile:
             query = {**query, "immutable": "1"}
         return URL.create("sqlite", database=f"file:{quote(str(self.path))}", query=query)
 
+    @property
+    def driver(self) -> ModuleType:
+        """The SQLite module that opens the file."""
+        return driver(is_sealed=self.key is not None)
+
+    def unlock(self, connection: Any) -> None:  # noqa: ANN401 a driver's own
+        """Give a new connection the key, before it reads anything."""
+        if self.key is not None:
+            connection.execute(f"PRAGMA key = \"x'{self.key.digits}'\"")
+
     def use(self) -> None:
         """Mark the file as open in this process.
 
@@ -165,9 +190,9 @@ class StoreFile:
             UnavailableError: `store_forked`, a process had it open when it forked this one.
 
         """
-        if self._id in _INHERITED:
+        if self.id in _INHERITED:
             raise _forked(self.path)
-        _OPEN[id(self)] = self._id
+        _OPEN[id(self)] = self
 
     def leave(self) -> bool:
         """Mark the file as closed; return False if the connections belong to a parent process."""
@@ -245,6 +270,11 @@ class StoreFile:
                 hint="Open it again.",
             )
 
+    def examine_seal(self) -> Finding:
+        """Report whether the file is sealed, and where its key is."""
+        detail = "no" if self.key is None else f"yes, with the key of {self.key.source}"
+        return Finding(check="sealed", is_sound=True, detail=detail)
+
     def examine(self) -> Finding:
         """Check whether others than its owner may read it."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
@@ -259,7 +289,8 @@ class StoreFile:
         )
 
     @property
-    def _id(self) -> _FileId:
+    def id(self) -> _FileId:
+        """What makes it the same file under any name."""
         return self.opened.st_dev, self.opened.st_ino
 
     def _is_in_place(self) -> bool:
@@ -275,12 +306,14 @@ class StoreFile:
         )
 
 
-def make_file(path: Path) -> StoreFile:
-    """Open or create a file, readable by its owner only.
+def make_file(path: Path, *, key_file: Path | None = None) -> StoreFile:
+    """Open or create a file, readable by its owner only; a new one is sealed if there is a key.
 
     Raises:
         OSError: it cannot be created.
         StoreCorruptError: it is empty, and once was not.
+        UnavailableError: `key_missing` or `key_wrong`, it is sealed; `not_sealed`, it is not, and
+            the settings name a key.
 
     """
     make_private_folder(path.parent)
@@ -288,7 +321,14 @@ def make_file(path: Path) -> StoreFile:
         _check_not_emptied(path)
     else:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    return found_file(path)
+    file = found_file(path, key_file=key_file)
+    if key_file is not None and file.key is None:
+        raise UnavailableError(
+            f"The store {path} is not sealed, and COMMONBRAIN_KEY_FILE says that it is.",
+            code="not_sealed",
+            hint="Nothing was changed. Seal it with `brain seal`, or unset the variable.",
+        )
+    return file
 
 
 def _check_not_emptied(path: Path) -> None:
@@ -349,20 +389,41 @@ def _forked(path: Path) -> UnavailableError:
     )
 
 
-def found_file(path: Path) -> StoreFile:
-    """Open an existing file.
+def found_file(
+    path: Path, *, key_file: Path | None = None, copy_of: Path | None = None
+) -> StoreFile:
+    """Open an existing file, with its key if it is sealed.
+
+    Args:
+        path: the file.
+        key_file: the file with its key; by default the source that is noted next to it.
+        copy_of: the store that it is a copy of, whose keys open it too.
 
     Raises:
         OSError: it does not exist.
+        UnavailableError: `key_missing` or `key_wrong`, it is sealed.
+        InvalidInputError: `key_invalid`, the keys cannot be used as they are.
 
     """
     opened = path.stat()
     # SQLite needs two more files next to it while it is in use; without them it is read-only.
     makes_files = os.access(path.parent, os.W_OK) or has_wal(path)
     is_read_only = not (os.access(path, os.W_OK) and makes_files)
-    return StoreFile(
+    file = StoreFile(
         path=path.absolute(),
         opened=opened,
         is_read_only=is_read_only,
         is_at_rest=is_read_only and not has_wal(path),
     )
+    with _HEADERS:
+        same = next((one for one in _OPEN.values() if one.id == file.id), None)
+        page = b"" if same is not None else _first_page(path)
+    if same is not None:
+        return replace(file, key=same.key)
+    source = source_of(path, key_file) or (copy_of and source_of(copy_of, None))
+    return replace(file, key=find_key(path.absolute(), page, source=source))
+
+
+def _first_page(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEADER_BYTES)

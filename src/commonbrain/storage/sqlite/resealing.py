@@ -1,0 +1,192 @@
+"""Seals a store, changes its key, or unseals it: a new file replaces the old one at once.
+
+A crash leaves the one or the other, whole: keys are written, and the source noted, before the new
+file takes its place, and the keys of its source open both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.storage.interface import Holdings, Progress
+from commonbrain.storage.sqlite.backup import (
+    WAIT_S,
+    connected,
+    copy_store,
+    holdings_of,
+    lock_out_others,
+    partial_path,
+    sync_folder,
+)
+from commonbrain.storage.sqlite.driver import driver
+from commonbrain.storage.sqlite.file import StoreFile, found_file, known_copies
+from commonbrain.storage.sqlite.sealing import (
+    Key,
+    KeySource,
+    derive_key,
+    is_plain,
+    make_key,
+    make_salt,
+    note_source,
+    source_of,
+)
+
+PASSPHRASE_CHARS_MIN: Final = 15
+"""For what one factor alone protects, NIST SP 800-63B-4, 3.1.1.2."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SealPlan:
+    """What sealing or unsealing a store changes."""
+
+    store: str
+    holds: Holdings
+    sealed_by: str | None
+    """Where the key that opens it now is from; None if it is plain."""
+    seals_with: str | None
+    """Where the key is from that will open it; None if it will be plain."""
+    plain_copies: tuple[str, ...]
+    """Known backups and replaced stores that are not sealed and stay as they are."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sealing:
+    """How to seal a store."""
+
+    source: KeySource | None = None
+    """Where its keys are to be; made there if there are none."""
+    passphrase: str | None = dataclasses.field(default=None, repr=False)
+    """Instead of a source."""
+    is_rotation: bool = False
+    """Change the key of a sealed store."""
+
+
+def plan_sealing(store: Path, sealing: Sealing | None, *, key_file: Path | None = None) -> SealPlan:
+    """Check what a store holds and which copies of it are plain; changes nothing.
+
+    Args:
+        store: its path.
+        sealing: how to seal it; None to unseal it.
+        key_file: the file with its key, as the settings have it.
+
+    Raises:
+        InvalidInputError: there is no store, it is sealed already or not at all, the settings name
+            another key, or the passphrase is too short; `extra_missing`.
+        UnavailableError: it cannot be read, or its key is missing.
+        StoreCorruptError: it is damaged, not a store, or newer.
+
+    """
+    driver(is_sealed=True)
+    if not store.exists():
+        raise InvalidInputError(
+            f"There is no store at {store}.",
+            hint="To make a sealed one, name a file with a key in COMMONBRAIN_KEY_FILE and open "
+            "it, with `brain doctor` for example.",
+        )
+    file = found_file(store, key_file=key_file)
+    _check_change(file, sealing)
+    if sealing is not None:
+        _check_source(sealing, key_file)
+    file.check_writable()
+    return SealPlan(
+        store=str(file.path),
+        holds=holdings_of(file),
+        sealed_by=file.key and file.key.source,
+        seals_with=sealing and str(sealing.source or "a passphrase"),
+        plain_copies=tuple(map(str, _plain_copies(file.path))),
+    )
+
+
+def _check_change(file: StoreFile, sealing: Sealing | None) -> None:
+    is_sealed = file.key is not None
+    if sealing is None or sealing.is_rotation:
+        if not is_sealed:
+            raise InvalidInputError(
+                f"The store {file.path} is not sealed.", hint="`brain seal` seals it."
+            )
+    elif is_sealed:
+        raise InvalidInputError(
+            f"The store {file.path} is sealed already.", hint="Add --rotate to change its key."
+        )
+
+
+def _check_source(sealing: Sealing, key_file: Path | None) -> None:
+    named = key_file and KeySource("file", str(key_file.expanduser().absolute()))
+    if named is not None and sealing.source != named:
+        raise InvalidInputError(
+            f"COMMONBRAIN_KEY_FILE says that the key is in {named}.",
+            hint="Seal the store with that file, or unset the variable.",
+        )
+    if sealing.source is None and len(sealing.passphrase or "") < PASSPHRASE_CHARS_MIN:
+        raise InvalidInputError(
+            f"A passphrase has at least {PASSPHRASE_CHARS_MIN} characters.",
+            hint="Choose a longer one, such as five random words.",
+        )
+
+
+def _plain_copies(store: Path) -> Iterator[Path]:
+    for copy in known_copies(store):
+        with suppress(OSError), copy.open("rb") as file:
+            if is_plain(file.read(64)):
+                yield copy
+
+
+def reseal(
+    store: Path, sealing: Sealing | None, *, on_progress: Progress, key_file: Path | None = None
+) -> SealPlan:
+    """Replace a store that nobody has open by a verified copy with another key, or with none.
+
+    Args:
+        store: its path.
+        sealing: how to seal it; None to unseal it.
+        on_progress: called with the progress, 0..1.
+        key_file: the file with its key, as the settings have it.
+
+    Raises:
+        InvalidInputError: as for `plan_sealing`; the store is unchanged.
+        UnavailableError: `store_in_use`, another process has it open, or there is no space; the
+            store is unchanged.
+        StoreCorruptError: it is damaged, not a store, or newer; it is unchanged.
+
+    """
+    plan = plan_sealing(store, sealing, key_file=key_file)
+    file = found_file(store, key_file=key_file)
+    source = sealing and sealing.source
+    module = driver(is_sealed=True)
+    with (
+        connected(file, wait_s=WAIT_S, sqlite=module) as connection,
+        partial_path(file.path) as partial,
+    ):
+        lock_out_others(connection, file, sqlite=module)
+        key = _key_for(sealing, file, key_file=key_file)
+        copy_store(connection, partial, origin=file, key=key, on_progress=on_progress)
+        if source is not None:
+            note_source(file.path, source)
+        partial.replace(file.path)
+        sync_folder(file.path.parent)
+        if source is None:
+            note_source(file.path, None)
+    return plan
+
+
+def _key_for(sealing: Sealing | None, file: StoreFile, *, key_file: Path | None) -> Key | None:
+    """Return the new key of a store, after it was written to its source."""
+    if sealing is None:
+        return None
+    source = sealing.source
+    if source is None:
+        return derive_key(sealing.passphrase or "", make_salt())
+    keys = source.read()
+    if not keys or (sealing.is_rotation and source == source_of(file.path, key_file)):
+        keys = [make_key(source), *keys]
+    # The former key opens the store until the new one is in its place, and older backups for ever.
+    if file.key is not None and file.key.digits not in {key.digits for key in keys}:
+        keys = [*keys, dataclasses.replace(file.key, digits=file.key.digits[:64])]
+    if keys != source.read():
+        source.write(keys)
+    return keys[0]

@@ -1,0 +1,267 @@
+"""Sealing, unsealing and a new key: the whole store before or after, whatever happens."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonbrain import InvalidInputError, UnavailableError
+from commonbrain.storage.interface import RestoreResult, ignore_progress
+from commonbrain.storage.sqlite import resealing
+from commonbrain.storage.sqlite.backup import plan_restore, put_in_place
+from commonbrain.storage.sqlite.resealing import Sealing, SealPlan, plan_sealing
+from commonbrain.storage.sqlite.sealing import ASK, KeySource, make_key, note_source
+from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
+from tests.faults.test_processes import start_together
+from tests.faults.workers import worker, write
+from tests.storage.test_sealed_stores import WORDS, opened
+
+pytest.importorskip("sqlcipher3")
+
+PASSPHRASE = "five random words are enough"  # noqa: S105 it is an example
+
+
+@pytest.fixture(autouse=True)
+def _files_made_by_sqlite() -> Iterator[None]:
+    with use_store_opener(opened):
+        yield
+
+
+@pytest.fixture
+def by_file(tmp_path: Path) -> Sealing:
+    return Sealing(source=KeySource("file", str(tmp_path / "key")))
+
+
+def filled(path: Path) -> Path:
+    with a_brain(path) as brain:
+        brain.remember(WORDS, kind="fact")
+    return path
+
+
+def reseal(path: Path, sealing: Sealing | None) -> SealPlan:
+    return resealing.reseal(path, sealing, on_progress=ignore_progress)
+
+
+def restored(file: Path, store: Path) -> RestoreResult:
+    return put_in_place(file, store, digest=None, clock=FakeClock(), on_progress=ignore_progress)
+
+
+def is_readable(path: Path) -> bool:
+    return b"heron" in path.read_bytes()
+
+
+def assert_whole(path: Path) -> None:
+    with a_brain(path) as brain:
+        assert brain.recall("Where does the heron nest?").items[0].body == WORDS
+        assert brain.doctor().is_sound
+
+
+def test_store_is_sealed_gets_another_key_and_is_unsealed(path: Path, by_file: Sealing) -> None:
+    filled(path)
+    assert is_readable(path)
+    assert by_file.source
+
+    reseal(path, by_file)
+    first = by_file.source.read()
+    assert not is_readable(path)
+    assert_whole(path)
+
+    reseal(path, replace(by_file, is_rotation=True))
+    assert by_file.source.read()[1:] == first
+    assert not is_readable(path)
+    assert_whole(path)
+    by_file.source.write(by_file.source.read()[:1])
+    assert_whole(path)
+
+    reseal(path, None)
+    assert is_readable(path)
+    assert_whole(path)
+
+
+def test_key_moves_to_another_file_with_the_former_one(
+    path: Path, by_file: Sealing, tmp_path: Path
+) -> None:
+    reseal(filled(path), by_file)
+    backup = path.with_name("old.bak")
+    with a_brain(path) as brain:
+        brain.backup(backup)
+    other = KeySource("file", str(tmp_path / "other"))
+
+    reseal(path, Sealing(source=other, is_rotation=True))
+
+    assert by_file.source
+    Path(by_file.source.name).unlink()
+    assert_whole(path)
+    restored(backup, path)
+    assert_whole(path)
+    assert not is_readable(path)
+
+
+def test_passphrase_opens_a_store_where_someone_can_be_asked(path: Path) -> None:
+    reseal(filled(path), Sealing(passphrase=PASSPHRASE))
+
+    with pytest.raises(UnavailableError) as unasked:
+        a_brain(path)
+    token = ASK.set(lambda _: "another one, and too long")
+    try:
+        with pytest.raises(UnavailableError) as wrong:
+            a_brain(path)
+        ASK.set(lambda _: PASSPHRASE)
+        assert_whole(path)
+        backup = path.with_name("brain.bak")
+        with a_brain(path) as brain:
+            brain.backup(backup)
+        restored(backup, path)
+        assert_whole(path)
+        assert not is_readable(path)
+        assert not is_readable(backup)
+    finally:
+        ASK.reset(token)
+
+    assert (unasked.value.code, wrong.value.code) == ("key_missing", "key_wrong")
+
+
+def test_sealing_refuses_a_store_that_another_process_has_open(
+    path: Path, by_file: Sealing
+) -> None:
+    filled(path)
+    with worker(write, path, number=1, times=100_000) as other:
+        start_together([other])
+        other.hear()
+        with pytest.raises(UnavailableError) as refusal:
+            reseal(path, by_file)
+        assert refusal.value.code == "store_in_use"
+        assert other.hear()
+    assert is_readable(path)
+    assert [one.name for one in path.parent.glob(".*")] == []
+
+
+class Crash(BaseException):
+    """The end of the process."""
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    steps=st.lists(st.sampled_from(["seal", "rotate", "unseal"]), max_size=4), stop=st.floats(0, 1)
+)
+def test_interrupted_change_leaves_a_store_that_opens(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str], stop: float
+) -> None:
+    folder = tmp_path_factory.mktemp("crash")
+    path, source = filled(folder / "brain.db"), KeySource("file", str(folder / "key"))
+    changes: dict[str, Sealing | None] = {
+        "seal": Sealing(source=source),
+        "rotate": Sealing(source=source, is_rotation=True),
+        "unseal": None,
+    }
+
+    def crash(progress: float) -> None:
+        if progress >= stop:
+            raise Crash
+
+    for step in steps:
+        with suppress(Crash, InvalidInputError):
+            resealing.reseal(path, changes[step], on_progress=crash)
+        assert_whole(path)
+        with suppress(InvalidInputError):
+            reseal(path, changes[step])
+        assert_whole(path)
+
+
+def test_plain_copies_are_named(path: Path, by_file: Sealing) -> None:
+    backup = path.with_name("brain.bak")
+    with a_brain(filled(path)) as brain:
+        brain.backup(backup)
+    replaced = restored(backup, path).kept
+
+    plan = plan_sealing(path, by_file)
+
+    assert {str(backup), replaced} == set(plan.plain_copies)
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+def test_backup_is_restored_into_a_sealed_store(
+    path: Path, by_file: Sealing, *, is_sealed: bool
+) -> None:
+    backup = path.with_name("brain.bak")
+    filled(path)
+    for is_after in (False, True):
+        if is_after:
+            reseal(path, by_file)
+        if is_after == is_sealed:
+            with a_brain(path) as brain:
+                brain.backup(backup)
+    assert is_readable(backup) is not is_sealed
+
+    plan = plan_restore(backup, path)
+    done = restored(backup, path)
+
+    assert plan.comes.memories == 1
+    assert done.kept
+    assert not is_readable(Path(done.kept))
+    assert not is_readable(path)
+    assert_whole(path)
+
+
+def test_store_whose_key_is_lost_is_replaced_by_a_plain_backup(
+    path: Path, by_file: Sealing
+) -> None:
+    plain = path.with_name("plain.bak")
+    with a_brain(filled(path)) as brain:
+        brain.backup(plain)
+    reseal(path, by_file)
+    assert by_file.source
+    by_file.source.write([make_key(by_file.source)])
+
+    plan = plan_restore(plain, path)
+    restored(plain, path)
+
+    assert plan.trouble
+    assert plan.goes is None
+    assert_whole(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("rotate", "is not sealed"),
+        ("unseal", "is not sealed"),
+        ("short passphrase", "at least 15 characters"),
+    ],
+)
+def test_change_that_makes_no_sense_changes_nothing(
+    path: Path, by_file: Sealing, change: str, message: str
+) -> None:
+    changes: dict[str, Sealing | None] = {
+        "rotate": replace(by_file, is_rotation=True),
+        "unseal": None,
+        "short passphrase": Sealing(passphrase=PASSPHRASE[:14]),
+    }
+    filled(path)
+
+    with pytest.raises(InvalidInputError, match=message):
+        reseal(path, changes[change])
+
+    assert_whole(path)
+    assert by_file.source
+    assert not by_file.source.read()
+
+
+def test_keys_of_the_settings_and_of_the_command_must_agree(
+    path: Path, by_file: Sealing, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_KEY_FILE"):
+        plan_sealing(filled(path), by_file, key_file=tmp_path / "other")
+
+
+def test_note_of_a_store_that_is_plain_again_after_a_crash_does_not_matter(
+    path: Path, tmp_path: Path
+) -> None:
+    filled(path)
+    note_source(path, KeySource("file", str(tmp_path / "nothing")))
+
+    assert_whole(path)
