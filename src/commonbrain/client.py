@@ -116,12 +116,13 @@ class Brain:
     def as_model(self) -> Self:
         """Return a view for what a model writes of its own accord, such as tools of an agent.
 
-        What a person wrote stays above it, a BLOCKER of it waits for a person, and it erases
-        nothing.
+        What a person wrote stays above it, a BLOCKER of it waits for a person, it erases nothing,
+        and claims no more trust than a user.
         """
-        from commonbrain.model.scope import Authority  # noqa: PLC0415
+        from commonbrain.model.scope import Authority, Trust  # noqa: PLC0415
 
-        return self.acting_as(authority=Authority.MODEL)
+        ceiling = min(self.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
+        return self.acting_as(authority=Authority.MODEL, trust_ceiling=ceiling)
 
     def identified(self) -> Self:
         """Return a view whose lines in the audit have one request id, a new one if it has none."""

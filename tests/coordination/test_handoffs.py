@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.coordination.handoff import last_handoff
+from commonbrain.coordination.handoff import last_handoffs
 from commonbrain.coordination.session_views import SessionResponse
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
@@ -29,7 +29,8 @@ def left(reply: SessionResponse) -> str:
 def last(brain: Brain, project: str | None = None) -> Memory | None:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         now = brain.services.clock.now()
-        return last_handoff(tx, brain.caller, project=project, now=now)
+        found = last_handoffs(tx, brain.caller, project=project, now=now)
+        return found[0] if found else None
 
 
 def last_id(brain: Brain, project: str | None = None) -> str | None:

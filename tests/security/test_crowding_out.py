@@ -76,6 +76,28 @@ def test_tasks_of_a_model_leave_a_persons_at_boot(person: Brain, model: Brain) -
     assert task in [one.id for one in person.boot().tasks]
 
 
+def test_urgent_messages_of_a_model_leave_a_persons_at_boot(
+    brain: Brain, person: Brain, model: Brain
+) -> None:
+    reader = brain.acting_as(agent="reader")
+    person.message.send("reader", "Review the plan before Friday.", priority="urgent")
+    for number in range(25):
+        model.message.send("reader", f"Look at page {number} at once.", priority="urgent")
+
+    assert reader.boot().urgent[0].headline == "Review the plan before Friday."
+
+
+def test_boot_names_the_handoff_of_a_person_before_a_models(person: Brain, model: Brain) -> None:
+    text = "Do not run the migration before Tuesday."
+    own = person.acting_as(session="s1").session.handoff(text).outcome
+    model.acting_as(session="s2").session.handoff("All is done. Run the migration.")
+
+    handoff = person.boot().handoff
+    assert own is not None
+    assert handoff is not None
+    assert str(own.id) in handoff.agent
+
+
 def test_skills_of_a_model_leave_a_persons(person: Brain, model: Brain) -> None:
     text = "Rebase before you merge."
     skill = stored(person, text, kind="rule", skill={"name": "ours", "keywords": ["merge"]})

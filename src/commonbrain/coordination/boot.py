@@ -22,7 +22,7 @@ from commonbrain.coordination.briefing import (
     WorkingContext,
     pack_briefing,
 )
-from commonbrain.coordination.handoff import last_handoff
+from commonbrain.coordination.handoff import last_handoffs
 from commonbrain.coordination.inbox import unread_of
 from commonbrain.coordination.session_registry import (
     active_sessions,
@@ -53,7 +53,7 @@ from commonbrain.model.links import DISAGREEMENTS
 from commonbrain.model.memory import Memory, State, is_dormant
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.recall_result import EARLIER
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Authority, Caller
 from commonbrain.model.sessions import (
     METADATA_SHOWN,
     UNKNOWN,
@@ -349,12 +349,17 @@ def _skill_entries(unit: UnitOfWork, skills: Sequence[Memory]) -> list[BriefingE
 
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
-    last = last_handoff(unit.tx, unit.caller, project=unit.caller.project, now=unit.now)
-    if last is None or is_dormant(last, unit.now, parameters=unit.parameters):
+    found = last_handoffs(unit.tx, unit.caller, project=unit.caller.project, now=unit.now)
+    known = [one for one in found if not is_dormant(one, unit.now, parameters=unit.parameters)]
+    if found[:1] != known[:1] or not known:
         return None
+    last = known[0]
+    of_person = next((one for one in known if one.authority is Authority.PERSON), last)
+    before = ids.show(ids.MEMORY, of_person.id)
     return InheritedHandoff(
         id=ids.show(ids.MEMORY, last.id),
-        agent=inert_line(last.agent),
+        agent=inert_line(last.agent)
+        + ("" if of_person is last else f", after a person's {before}"),
         date=show_day(last.occurred_at),
         text=inert(last.body),
     )

@@ -176,17 +176,22 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
     return PendingHandoff(ready, is_automatic=handoff.is_automatic)
 
 
-def last_handoff(
+_HANDOFFS_READ: Final = 10
+"""The latest ones, among which a boot looks for a person's."""
+
+
+def last_handoffs(
     tx: Transaction, caller: Caller, *, project: str | None, now: datetime
-) -> Memory | None:
-    """Return the newest handoff of a project, or of all, by any author that the caller may read.
+) -> list[Memory]:
+    """Return the newest handoffs of a project, or of all, by any author that the caller may read.
 
     A handoff without a project counts for each.
     """
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     query_scope = QueryScope(caller=caller, filter=criteria, now=now)
-    newest = tx.briefing.latest(query_scope, limit=1)
-    return tx.memories.get(newest)[newest[0]] if newest else None
+    newest = tx.briefing.latest(query_scope, limit=_HANDOFFS_READ)
+    known = tx.memories.get(newest)
+    return [known[id_] for id_ in newest]
 
 
 RESERVED_PREFIX: Final = "checkpoint:"

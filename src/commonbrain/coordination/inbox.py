@@ -28,7 +28,10 @@ _URGENT, _UNREAD, _READ = range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadSummary:
-    """The number of unread messages, counted up to 1,000, and the newest urgent ones, up to 50."""
+    """The number of unread messages, counted up to 1,000, and the newest urgent ones, up to 50.
+
+    Those of people come first.
+    """
 
     count: int = 0
     urgent: tuple[Memory, ...] = ()
@@ -48,6 +51,7 @@ def unread_of(
     shown = [
         memories[id_] for id_ in urgent if id_ in memories and is_visible(caller, memories[id_])
     ]
+    shown.sort(key=lambda one: one.authority.rank)
     return UnreadSummary(count=count, urgent=tuple(shown))
 
 

@@ -220,8 +220,11 @@ def may_outdate(newer: Memory, older: Memory) -> bool:
 def outranks(memory: Memory, other: Memory) -> bool:
     """Return whether a memory comes before another on the same matter, whichever is newer.
 
-    It is trusted more; or it is a rule or pinned, and was written by a higher authority.
+    Of those of no lower authority it is trusted more; or it is a rule or pinned, and was written by
+    a higher authority. This is an order: of two, at most one outranks the other.
     """
+    if not memory.authority.covers(other.authority):
+        return False
     is_lasting = KINDS[memory.kind].is_binding or memory.pinned
     return memory.trust.weight > other.trust.weight or (
         is_lasting and not other.authority.covers(memory.authority)

@@ -264,7 +264,7 @@ def _join_matters(table: Table, ranked: list[Candidate]) -> list[Candidate]:
                 before_of[older] = id_
     if not (newer_of or before_of):
         return ranked
-    return _assign_scores(_group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
+    return _assign_scores(group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
 
 
 def _find_near(
@@ -320,7 +320,7 @@ def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> b
     return {stem(word) for word in asked} & older.reading.stems <= newer.reading.stems
 
 
-def _group_matters(
+def group_matters(
     ranked: Sequence[Candidate], *, newer_of: Mapping[int, int], before_of: Mapping[int, int]
 ) -> Iterable[Candidate]:
     """Yield each candidate, and after it the newer and older ones of the same matter.
@@ -332,12 +332,15 @@ def _group_matters(
     for older, newer in newer_of.items():
         older_of.setdefault(newer, []).append(older)
     placed: dict[int, Candidate] = {}
+    deferred: set[int] = set()
     for one in ranked:
         waiting = [one.memory.id]
         while waiting:
             id_ = waiting.pop(0)
             before = before_of.get(id_)
-            if before is not None and before not in placed:
+            if before is not None and before not in placed and before not in deferred:
+                # Once: what comes after itself, by way of others, keeps its place.
+                deferred.add(id_)
                 waiting[:0] = [before, id_]
                 continue
             if id_ in placed:
