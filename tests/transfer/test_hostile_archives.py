@@ -33,7 +33,7 @@ def loop():
         pass
 
 
-DEEDS = {
+HARMS = {
     b"crash": lambda: os.kill(os.getpid(), signal.SIGSEGV),
     b"killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
     b"eat": eat,
@@ -46,7 +46,7 @@ class BZ2Decompressor:
     def __init__(self):
         with MARK.open("a") as runs:
             runs.write(f"{os.getcwd()} {os.environ['TMPDIR']}\\n")
-        DEEDS[Path(__file__).with_name("deed").read_bytes()]()
+        HARMS[Path(__file__).with_name("harm").read_bytes()]()
 """
 """In place of the library, whose faults a test cannot bring about."""
 TIGHT = ChildLimits(memory_bytes_max=400 * 2**20)
@@ -61,7 +61,7 @@ def brain(path: Path) -> Iterator[Brain]:
 
 
 @pytest.mark.parametrize(
-    ("deed", "limits", "reason"),
+    ("harm", "limits", "reason"),
     [
         ("crash", TIGHT, "was ended by SIGSEGV"),
         ("killed", TIGHT, "was ended by SIGKILL"),
@@ -74,14 +74,14 @@ def test_upload_whose_unpacking_fails_is_refused_once_and_leaves_nothing(
     brain: Brain,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deed: str,
+    harm: str,
     limits: ChildLimits,
     reason: str,
 ) -> None:
     site = tmp_path / "site"
     site.mkdir()
     (site / "bz2.py").write_text(DECOMPRESSOR)
-    (site / "deed").write_text(deed)
+    (site / "harm").write_text(harm)
     monkeypatch.syspath_prepend(site)  # pyright: ignore[reportUnknownMemberType]
     notes = tmp_path / "MEMORY.md"
     notes.write_text("# Harbour\n\nThe lighthouse of the harbour is red and white.\n")
