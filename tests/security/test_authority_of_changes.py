@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -209,6 +210,18 @@ def test_undo_counts_as_forgetting(model: Brain, later: Brain) -> None:
     assert model.undo(session="chat", reason="a trial run", confirm=22).count == 22
 
 
+def test_expiry_counts_as_forgetting(person: Brain, model: Brain, later: Brain) -> None:
+    known = _facts(model, 21)
+    for one in known[:20]:
+        later.revise.set_expiry(one, "2030-01-01")
+
+    with pytest.raises(RejectedError) as refused:
+        later.revise.set_expiry(known[20], "2030-01-01")
+
+    assert refused.value.code == "person_required"
+    person.revise.set_expiry(known[20], "2030-01-01")
+
+
 # No word of a model raises what was captured.
 
 
@@ -270,7 +283,10 @@ def test_doctor_names_binding_rules_that_no_person_confirmed(person: Brain, brai
 def test_word_of_the_owner_is_read_as_the_settings_read_it(word: str, *, is_upper: bool) -> None:
     spelt = word.upper() if is_upper else word
 
-    assert acts_for_owner({"COMMONBRAIN_AS_OWNER": spelt}) is Settings(as_owner=spelt).as_owner
+    assert (
+        acts_for_owner({"COMMONBRAIN_AS_OWNER": spelt})
+        is Settings.model_validate({"as_owner": spelt}).as_owner
+    )
 
 
 @pytest.mark.parametrize("word", ["", "maybe", "2", "owner"])
@@ -299,6 +315,20 @@ def test_words_of_a_model_approve_nothing(model: Brain, later: Brain) -> None:
     remember_one(model, rule, kind="rule", severity="BLOCKER")
 
     assert remember_one(later, rule, kind="rule", severity="BLOCKER").status == "quarantined"
+
+
+def test_second_import_of_a_file_approves_it_only_by_a_person(
+    person: Brain, model: Brain, tmp_path: Path
+) -> None:
+    file = tmp_path / "CLAUDE.md"
+    file.write_text("# Rules\n\n- Never deploy on Fridays.\n")
+    for _ in range(2):
+        model.import_("markdown", file)
+    assert "Fridays" not in person.boot().text
+
+    person.import_("markdown", file)
+
+    assert person.boot().text.count("Never deploy on Fridays") == 1
 
 
 def test_action_item_of_a_model_does_not_block_a_person(brain: Brain, model: Brain) -> None:

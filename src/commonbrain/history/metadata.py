@@ -19,7 +19,7 @@ from commonbrain.history.change_plan import (
     check_current,
     show,
 )
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, check_forgotten
 from commonbrain.ingestion.sources import SCOPE_WIDTH
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_chars, parse_choice
@@ -39,7 +39,13 @@ from commonbrain.model.tasks import (
     must_be_acknowledged,
 )
 from commonbrain.model.timestamps import instant
-from commonbrain.security.authority import Proposal, check_authorized, intrinsic_trust, is_trusted
+from commonbrain.security.authority import (
+    Proposal,
+    check_authorized,
+    intrinsic_trust,
+    is_authorized,
+    is_trusted,
+)
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease
 from commonbrain.text.normalisation import normalise, normalise_line
@@ -188,6 +194,8 @@ def set_expiry(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
         raise InvalidInputError(
             f"{given} is not ahead.", hint="Give a later time, or forget the memory."
         )
+    if expires_at is not None and is_authorized(unit.caller, memory):
+        check_forgotten(unit, [memory])
     return ChangePlan(steps=amend_steps(memory, replace(memory, expires_at=expires_at)))
 
 

@@ -99,9 +99,11 @@ def supersede_with(
     check_may_write(unit.caller, old.scope)
     check_is_head(unit, old)
     _check_rests_elsewhere(prepared.draft, old)
+    options = WriteOptions(
+        exclude_ids=frozenset({old.id}), revision_number=old.superseded_count + 1
+    )
     # Its sources may narrow its scope and lower its trust, so the result is checked.
-    own = prepared.authority
-    prepared = replace(resolve_sources(unit, prepared), authority=own)
+    prepared = resolve_sources(replace(unit, options=options), prepared)
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)
@@ -112,11 +114,7 @@ def supersede_with(
     if known is not None and known.body == prepared.admitted.body:
         previous = ItemResult(status=ItemStatus.QUARANTINED, id=show(known), kind=known.kind)
         return _proposed(previous, known)
-    options = WriteOptions(
-        exclude_ids=frozenset({old.id}),
-        revision_number=old.superseded_count + 1,
-        proposal=proposal.payload() if is_proposed else None,
-    )
+    options = replace(options, proposal=proposal.payload() if is_proposed else None)
     outcome = store_draft(replace(unit, options=options), prepared)
     unit.embed_later(prepared, outcome)
     if outcome.id is None or not outcome.status.is_new:

@@ -158,7 +158,7 @@ def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
         memory
         for memory in same
         if not memory.is_over(context.now)
-        and (memory.state in CURRENT_STATES or _is_approved(memory, prepared))
+        and (memory.state in CURRENT_STATES or is_approved_by(prepared, memory))
     ]
     if context.options.includes_past and named is not None:
         candidates += memories.by_hash(
@@ -169,7 +169,7 @@ def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
             memory
             for memory in candidates
             if _is_readable(context, memory, prepared=prepared)
-            and (memory.state in AWAITING_STATES or _is_believed(memory, prepared))
+            and (is_approved_by(prepared, memory) or _is_believed(memory, prepared))
             and not _is_another_time(memory, prepared)
             and is_same_text(memory.text, prepared.text)
         ),
@@ -333,15 +333,19 @@ def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDra
 
 def _is_to_do_again(memory: Memory, prepared: PreparedDraft) -> bool:
     """Return whether a caller gives a task that was closed; what a text names is the old one."""
-    draft, detail = prepared.draft, memory.detail
-    is_given = not draft.auto_captured and draft.imported_from is None
-    return is_given and isinstance(detail, TaskDetail) and detail.status not in OPEN_STATUSES
+    draft, known, new = prepared.draft, memory.detail, prepared.admitted.detail
+    if draft.auto_captured or draft.imported_from is not None:
+        return False
+    if not (isinstance(known, TaskDetail) and isinstance(new, TaskDetail)):
+        return False
+    return known.status not in OPEN_STATUSES and new.status in OPEN_STATUSES
 
 
-def _is_approved(memory: Memory, prepared: PreparedDraft) -> bool:
+def is_approved_by(prepared: PreparedDraft, memory: Memory) -> bool:
     """Return whether a person says what waits for one, to the same readers."""
     return (
         prepared.authority is Authority.PERSON
+        and memory.state in AWAITING_STATES
         and proposal_of(memory) is None
         and (memory.scope, memory.project) == (prepared.scope, prepared.project)
     )

@@ -37,6 +37,7 @@ from commonbrain.ingestion.deduplication import (
     duplicate,
     find_exact,
     find_neighbours,
+    is_approved_by,
     is_recurrence,
 )
 from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts
@@ -578,7 +579,7 @@ def _confirm_stored(context: WriteContext, known: Memory, *, prepared: PreparedD
     is_captured = prepared.draft.auto_captured and context.options.proposal is None
     if prepared.draft.derived_from and is_captured:
         add_supporting_sources(context, known, by=prepared.draft.derived_from)
-    is_held = known.state in AWAITING_STATES
+    is_held = is_approved_by(prepared, known)
     if is_held or prepared.authority is Authority.PERSON is not known.authority:
         own = build_memory(prepared, context.caller, now=context.now)
         said = {name: getattr(own, name) for name in _OF_AUTHOR}

@@ -47,7 +47,7 @@ _ENDED: Final = select(changes.c.memory_id, changes.c.after).where(
     changes.c.tenant_id == bindparam("tenant"),
     changes.c.agent == bindparam("agent"),
     changes.c.at >= bindparam("since", type_=Instant()),
-    changes.c.action.in_([Action.FORGET, Action.UNDO]),
+    changes.c.action.in_([Action.FORGET, Action.UNDO, Action.SET_EXPIRY]),
 )
 _KIND: Final = select(memories.c.kind).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id == bindparam("memory")
@@ -149,9 +149,13 @@ class ChangeRepository:
         return [_change(row) for row in rows]
 
     def forgotten_by(self, agent: str, *, since: datetime) -> list[int]:
-        """List the memories that an agent forgot since, by `forget` or `undo`."""
+        """List the memories that an agent forgot since, by `forget` or `undo`, or let expire."""
         rows = self.work.rows(_ENDED, {"agent": agent, "since": since})
-        return [id_ for id_, after in rows if after.get("state") == State.FORGOTTEN]
+        return [
+            id_
+            for id_, after in rows
+            if after.get("state") == State.FORGOTTEN or after.get("expires_at")
+        ]
 
     def believed(self, ids: Sequence[int]) -> dict[int, list[BeliefPeriod]]:
         """Map memories to the ended periods in which they were believed, oldest first."""
