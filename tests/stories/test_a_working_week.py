@@ -126,11 +126,11 @@ class Week:
         assert done.status == 0, done
         return json.loads(done.out)
 
-    def hook(self, event: str, *options: str, **told: object) -> str:
+    def hook(self, event: str, *options: str, **given: object) -> str:
         """Run a hook of Claude Code; give what its model is shown."""
-        told = {"session_id": "c-1", "cwd": str(self.store.parent), **told}
+        payload = {"session_id": "c-1", "cwd": str(self.store.parent), **given}
         environment = {"COMMONBRAIN_PROJECT": PROJECT, **AS_AGENT}
-        done = call_hook(self.store, "claude-code", event, *options, told=told, **environment)
+        done = call_hook(self.store, "claude-code", event, *options, told=payload, **environment)
         assert (done.status, done.err) == (0, "")
         return done.context
 
@@ -142,8 +142,8 @@ class Week:
 
     def recall(self, query: str) -> list[str]:
         """Give the texts that an agent recalls."""
-        found = self.call(self.codex, "recall", query=query)
-        return [one["body"] for one in found["items"]]
+        results = self.call(self.codex, "recall", query=query)
+        return [one["body"] for one in results["items"]]
 
     def questions(self) -> list[str]:
         """Give the questions that `brain review` puts, one a block, and count the new ones."""
@@ -252,10 +252,10 @@ def _last_days(week: Week) -> None:
     )
     week.questions()
 
-    # Thursday: an outdated rule goes, another comes, an agent imports what it found.
+    # Thursday: an outdated rule goes, another comes, an agent imports a file.
     week.decide(TICKET_AND_PART, "approve")
-    found = week.person("recall", "may I deploy on a Friday?")["items"]
-    friday = next(one["id"] for one in found if FRIDAY in json.dumps(one))
+    results = week.person("recall", "may I deploy on a Friday?")["items"]
+    friday = next(one["id"] for one in results if FRIDAY in json.dumps(one))
     week.person("revise", "supersede", friday, FRIDAY_NOON, "--reason", "we have a pager now")
     folder = week.store.parent / "harbour"
     folder.mkdir()
@@ -337,7 +337,7 @@ def test_week_of_three_agents_asks_a_person_about_once_a_day(tmp_path: Path) -> 
         _last_days(week)
         _check_what_is_known(week)
 
-    asked = list(week.asked.values())
-    assert len(asked) == len(QUESTIONS), asked
+    questions = list(week.asked.values())
+    assert len(questions) == len(QUESTIONS), questions
     for question in QUESTIONS:
-        assert [question in one for one in asked].count(True) == 1
+        assert [question in one for one in questions].count(True) == 1

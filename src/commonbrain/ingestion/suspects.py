@@ -41,7 +41,7 @@ def duplicate_suspects(
 ) -> Iterator[Suspect]:
     """Compare the newest `SUSPECT_RULES_MAX` rules in scope with each other, latest pair first.
 
-    Of rules of unlike authority the higher one comes first anyway, so nobody has to decide.
+    Of rules of unlike authority the higher one comes first anyway: there is nothing to decide.
     """
     criteria = replace(query_scope.filter, kinds=(Kind.RULE,))
     rules = replace(query_scope, filter=criteria)

@@ -36,6 +36,7 @@ from commonbrain.text.frames import (
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.quotations import (
+    begins_statement,
     first_indent,
     is_quoted,
     quoted_spans,
@@ -171,7 +172,8 @@ def _marks(text: str) -> Iterator[tuple[re.Match[str], bool]]:
     spans = quoted_spans(text) if "@" in text else ()
     at = 0
     while match := _MARK.search(text, at):
-        is_own = not is_quoted(text, match.start(), spans=spans)
+        at = match.start()
+        is_own = begins_statement(text, at) and not is_quoted(text, at, spans=spans)
         yield match, is_own
         at = match.end() if is_own else match.start() + 1
 

@@ -53,7 +53,7 @@ _OUTPUT: Final = lazy_pattern(
 )
 """A command, the head of a hunk or of a chat message, or a note: all of its paragraph is quoted."""
 _RECORD: Final = lazy_pattern(
-    r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:)"
+    r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d{1,2}:\d\d\S* \S+:|[A-Z][a-z]{2} +\d{1,2} \d\d:)"
     r"|\^?[0-9a-f]{7,40} \(|\S+:\d+:|//|/\*|--[ ]@|;"
 )
 """A line of a log, a chat, a blame or a search, or a comment of a program."""
@@ -62,6 +62,11 @@ _ADDRESS: Final = lazy_pattern(r"\S@\S+\.\w")
 _FORWARDED: Final = lazy_pattern(r"-{3,} ?[^\W\d_].*-{3,}")
 _DOCSTRING: Final = lazy_pattern(r"[ \t]*(?:\w+ = )?\w{0,2}(?P<mark>\"{3}|'{3})")
 _HEADERS_MIN: Final = 3
+_PROSE: Final = lazy_pattern(
+    r"(?:[^\w/=<>&%;{}|\\\[]|\[[ xX]\])*"
+    r"(?:[^\W\d_].*(?:[,:)]|\b(?:so|and|then|but))|.*(?:[.!?]|[^\x00-\x7f]))?"
+)
+"""What may be before a tag in its line: signs, a sentence, or the first clause of one."""
 _MATERIAL: Final = (
     r"(?:(?i:read ?me|docs?|documentation|page|(?:web)?site|wiki|output|logs?|tickets?|issue"
     r"|comment|e?mail|manual|guide|article|post|file|excerpt|snippet|transcript)\b"
@@ -135,6 +140,12 @@ def is_quoted(text: str, at: int, *, spans: Sequence[Span]) -> bool:
         return True
     lead = text[max(text.rfind("\n", 0, at) + 1, at - _LEAD_CHARS) : at].rstrip(_EMPHASIS)
     return lead.endswith("|") or _introduces(lead)
+
+
+def begins_statement(text: str, at: int) -> bool:
+    """Return whether a place begins a line, or is after words that its author may have written."""
+    lead = text[max(text.rfind("\n", 0, at) + 1, at - _LEAD_CHARS) : at].rstrip(_EMPHASIS)
+    return _PROSE.fullmatch(lead[len(_markers(lead)) :]) is not None
 
 
 def first_indent(text: str) -> str:
