@@ -164,7 +164,7 @@ def test_restore_saves_the_store_that_it_replaces(path: Path, copy: Path) -> Non
         assert before.doctor().is_sound
 
 
-def test_restores_at_the_same_time_of_the_clock_keep_every_store_that_they_replace(
+def test_restores_at_the_same_time_of_the_clock_lose_no_store_that_they_replace(
     path: Path, copy: Path
 ) -> None:
     a_store(path, KETTLE)
@@ -172,10 +172,10 @@ def test_restores_at_the_same_time_of_the_clock_keep_every_store_that_they_repla
         brain.backup(copy)
         brain.remember("Postgres was chosen for row-level security.", kind="fact")
 
-    kept = [restored(copy, path).kept for _ in range(3)]
+    replaced_files = [restored(copy, path).kept for _ in range(3)]
 
-    assert len(set(kept)) == 3
-    for file, memories in zip(kept, (2, 1, 1), strict=True):
+    assert len(set(replaced_files)) == 3
+    for file, memories in zip(replaced_files, (2, 1, 1), strict=True):
         assert file
         with a_brain(Path(file)) as replaced:
             assert replaced.status().memories == memories

@@ -92,11 +92,11 @@ def adopt(world: World, words: Sequence[str], *, agent: str) -> None:
     with world.rows() as rows:
         texts, kinds = dict(rows(TEXTS)), dict(rows("SELECT id, kind FROM memories"))
         for word in words:
-            found = [number for number, text in texts.items() if word in text]
-            assert len(found) == 1, f"an import stored {word} {len(found)} times"
-            made = Modelled(ids.show(ids.MEMORY, found[0]), LOCAL_TENANT, agent, word, None)
-            made.kind = kinds[found[0]]
-            tags = rows("SELECT name FROM entities WHERE type = 'tag' AND memory_id = ?", *found)
+            numbers = [number for number, text in texts.items() if word in text]
+            assert len(numbers) == 1, f"an import stored {word} {len(numbers)} times"
+            made = Modelled(ids.show(ids.MEMORY, numbers[0]), LOCAL_TENANT, agent, word, None)
+            made.kind = kinds[numbers[0]]
+            tags = rows("SELECT name FROM entities WHERE type = 'tag' AND memory_id = ?", *numbers)
             made.tags = {name for (name,) in tags}
             world.known.append(made)
 

@@ -376,9 +376,9 @@ def put_in_place(
     _check_digest(file, digest)
     store = store.absolute()
     timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    kept = f".before-restore-{timestamp}Z"
+    suffix = f".before-restore-{timestamp}Z"
     # A clock may give a time twice.
-    names = chain([kept], (f"{kept}-{number}" for number in count(2)))
+    suffixes = chain([suffix], (f"{suffix}-{number}" for number in count(2)))
     try:
         make_private_folder(store.parent)
         with partial_path(store) as partial:
@@ -391,7 +391,7 @@ def put_in_place(
                 held = copy_store(source, partial, origin=origin, key=key, on_progress=on_progress)
             with _exclusive(store, key_file=key_file):
                 old_file = next(
-                    free for name in names if not (free := sibling_path(store, name)).exists()
+                    free for one in suffixes if not (free := sibling_path(store, one)).exists()
                 )
                 _rename_old(store, old_file)
                 if keys:
