@@ -33,6 +33,7 @@ from benchmarks.load.soak import soak
 from benchmarks.messages import app as messages
 from benchmarks.page import page
 from benchmarks.peers.comparison import peers
+from benchmarks.sealed import app as sealed
 from benchmarks.shared_file import shared_file
 from benchmarks.shared_process import app as shared_process
 from benchmarks.sizes import app as sizes
@@ -46,6 +47,7 @@ from benchmarks.writes import app as writes
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(attacks)
+app.add_typer(sealed)
 app.add_typer(shared_file)
 app.add_typer(invalidation)
 app.add_typer(hooks)

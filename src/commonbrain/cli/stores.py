@@ -241,6 +241,8 @@ def _holdings_row(held: Holdings | None) -> tuple[str, str]:
 
 def run_export(state: GlobalOptions, target: Path, *, as_json: bool) -> None:
     """Export everything to a file and print a summary; progress goes to stderr."""
+    from commonbrain.runtime.stores import is_sealed  # noqa: PLC0415 see `upgrade`
+
     with state.open() as brain, progress_bar("exporting", is_shown=not as_json) as move:
         exported = brain.export(target, on_progress=move)
     if as_json:
@@ -248,3 +250,5 @@ def run_export(state: GlobalOptions, target: Path, *, as_json: bool) -> None:
     else:
         summary = f"{exported.memories:,} memories, {exported.records:,} records in all"
         print_line(f"{exported.path}: {summary}")
+        if is_sealed(state.store):
+            print_line("The store is sealed, this file is not: whoever reads it reads everything.")

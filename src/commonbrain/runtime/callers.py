@@ -201,4 +201,5 @@ def store_may_mention(
     from commonbrain.storage.sqlite.driver import may_mention  # noqa: PLC0415
 
     file = store_file(store, environment)
-    return file is None or may_mention(file, phrases)
+    key_file = environment.get("COMMONBRAIN_KEY_FILE")
+    return file is None or may_mention(file, phrases, key_file=Path(key_file) if key_file else None)

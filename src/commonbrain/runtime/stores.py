@@ -32,6 +32,7 @@ from commonbrain.storage.interface import (
     ignore_progress,
 )
 from commonbrain.storage.sqlite.engine import open_sqlite
+from commonbrain.storage.sqlite.file import found_file
 from commonbrain.storage.store import Store
 
 if TYPE_CHECKING:
@@ -323,6 +324,20 @@ def reseal(
     return resealing.reseal(
         _file_to_seal(store), sealing, key_file=load_settings().key_file, on_progress=on_progress
     )
+
+
+def is_sealed(store: str | Path | None) -> bool:
+    """Return whether a store is a sealed file.
+
+    Raises:
+        UnavailableError: It is, and its key is missing.
+
+    """
+    settings = load_settings()
+    resolved = resolve_store(store, settings)
+    if not isinstance(resolved, Path) or not resolved.expanduser().exists():
+        return False
+    return found_file(resolved.expanduser(), key_file=settings.key_file).key is not None
 
 
 def sealing_with(

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Final
 
 from commonbrain.extras import load_extra
+from commonbrain.model.errors import CommonbrainError
 
-EXTRA: Final = "sealed"
 _FIXED_IN: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
 
@@ -24,7 +24,7 @@ def driver(*, is_sealed: bool = False) -> ModuleType:
 
     """
     if is_sealed:
-        return load_extra("sqlcipher3.dbapi2", extra=EXTRA)
+        return load_extra("sqlcipher3.dbapi2", extra="sealed")
     try:
         return importlib.import_module("pysqlite3.dbapi2")
     except ImportError:
@@ -39,18 +39,43 @@ def driver(*, is_sealed: bool = False) -> ModuleType:
 
 
 _WAIT_S: Final = 0.1
+PLAIN: Final = b"SQLite format 3\0"
+"""The first bytes of a file that is not sealed."""
 
 
-def may_mention(path: Path, phrases: Sequence[str]) -> bool:
+def may_mention(path: Path, phrases: Sequence[str], *, key_file: Path | None = None) -> bool:
     """Return whether a memory of any tenant contains a phrase; True if that is not known."""
     match = " OR ".join(f'"{one.replace(chr(34), " ")}"' for one in phrases)
     if not match or not path.expanduser().exists():
         return False
-    sqlite = driver()
+    try:
+        pragma = _key_pragma(path.expanduser(), key_file)
+    except (CommonbrainError, OSError):
+        return True
+    sqlite = driver(is_sealed=pragma is not None)
     try:
         uri = f"{path.expanduser().absolute().as_uri()}?mode=ro"
         with closing(sqlite.connect(uri, uri=True, timeout=_WAIT_S)) as connection:
+            if pragma is not None:
+                connection.execute(pragma)
             statement = "SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT 1"
             return connection.execute(statement, (match,)).fetchone() is not None
     except (sqlite.Error, ValueError):
         return True
+
+
+def _key_pragma(path: Path, key_file: Path | None) -> str | None:
+    """Return the statement that unlocks a sealed file; None for one that is not sealed."""
+    with path.open("rb") as file:
+        if file.read(len(PLAIN)) == PLAIN:
+            return None
+        file.seek(0)
+        # Hooks of stores that are not sealed do without.
+        from commonbrain.storage.sqlite.sealing import (  # noqa: PLC0415
+            HEADER_BYTES,
+            find_key,
+            source_of,
+        )
+
+        key = find_key(path, file.read(HEADER_BYTES), source=source_of(path, key_file))
+    return key and key.pragma

@@ -20,7 +20,7 @@ from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import Finding
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.storage.sqlite.sealing import HEADER_BYTES, Key, find_key, source_of
+from commonbrain.storage.sqlite.sealing import HEADER_BYTES, Key, find_key, note_source, source_of
 from commonbrain.threads import after_fork
 
 
@@ -181,7 +181,7 @@ class StoreFile:
     def unlock(self, connection: Any) -> None:  # noqa: ANN401 a driver's own
         """Give a new connection the key, before it reads anything."""
         if self.key is not None:
-            connection.execute(f"PRAGMA key = \"x'{self.key.digits}'\"")
+            connection.execute(self.key.pragma)
 
     def use(self) -> None:
         """Mark the file as open in this process.
@@ -317,7 +317,8 @@ def make_file(path: Path, *, key_file: Path | None = None) -> StoreFile:
 
     """
     make_private_folder(path.parent)
-    if path.exists():
+    is_new = not path.exists()
+    if not is_new:
         _check_not_emptied(path)
     else:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -328,6 +329,9 @@ def make_file(path: Path, *, key_file: Path | None = None) -> StoreFile:
             code="not_sealed",
             hint="Nothing was changed. Seal it with `brain seal`, or unset the variable.",
         )
+    if is_new and file.key is not None:
+        # So that processes without the variable find the key too, such as hooks.
+        note_source(path, source_of(path, key_file))
     return file
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.values import dataclass, field
-from commonbrain.storage.sqlite.driver import EXTRA
+from commonbrain.storage.sqlite.driver import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         set_password: Callable[[str, str, str], None]
 
 
+EXTRA: Final = "sealed"
 NOTE: Final = ".sealed"
 """Of the file next to a store that says where its keys are; it has no key."""
 ASK: Final[ContextVar[Callable[[str], str] | None]] = ContextVar("ASK", default=None)
@@ -41,7 +42,6 @@ HEADER_BYTES: Final = 4096
 
 # The format of SQLCipher 4, https://www.zetetic.net/sqlcipher/design: a salt instead of SQLite's
 # own first bytes, and at the end of each page a vector and an HMAC-SHA512.
-_PLAIN: Final = b"SQLite format 3\0"
 _SALT_BYTES: Final = 16
 _HMAC_BYTES: Final = 64
 _KEY_BYTES: Final = 32
@@ -65,6 +65,11 @@ class Key:
     """64 hexadecimal digits; with 32 more for the salt, if it was derived from a passphrase."""
     source: str
     """Where it is from, for messages."""
+
+    @property
+    def pragma(self) -> str:
+        """The statement that gives it to a new connection."""
+        return f"PRAGMA key = \"x'{self.digits}'\""
 
     def fits(self, page: bytes) -> bool:
         """Return whether the first page of a file was sealed with it."""
@@ -225,7 +230,7 @@ def _note(store: Path) -> Path:
 
 def is_plain(page: bytes) -> bool:
     """Return whether a file begins as SQLite's own do."""
-    return page.startswith(_PLAIN)
+    return page.startswith(PLAIN)
 
 
 def find_key(path: Path, page: bytes, *, source: KeySource | None) -> Key | None:
@@ -290,7 +295,7 @@ def _typed(path: Path, page: bytes) -> Key | None:
 def _missing(path: Path, source: KeySource | None) -> UnavailableError:
     where = f"there is none in {source}" if source else "no key is known here"
     return UnavailableError(
-        f"The store {path} is sealed, and {where}.",
+        f"{path} is sealed, or no store, and {where}.",
         code="key_missing",
         hint="Nothing was changed. Name the file with its key in COMMONBRAIN_KEY_FILE; a "
         "passphrase is asked for at a terminal only. Without its key a store cannot be read.",
