@@ -42,7 +42,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant, show_instant
-from commonbrain.security.authority import awaits_person
+from commonbrain.security.authority import approved, awaits_person
 from commonbrain.storage.change_log import record_created, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
@@ -176,6 +176,37 @@ def commit(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) ->
     why = prepared.draft.distinct_because
     record_created(tx, memory, change_context=context.change_context(Action.CREATE, why))
     return memory
+
+
+_OF_AUTHOR: Final = (
+    *("agent", "confidence", "detail", "headline", "label", "people", "source_ref", "tags"),
+)
+"""What an author says of a text."""
+
+
+def confirm(
+    context: WriteContext, known: Memory, *, prepared: PreparedDraft, is_held: bool
+) -> Memory:
+    """Make a stored text that a person wrote again theirs; return it as it is now.
+
+    It has their authority, and what they say of it instead of what its first author did; one that
+    was held back is approved.
+    """
+    own = build_memory(prepared, context.caller, now=context.now)
+    said = {name: getattr(own, name) for name in _OF_AUTHOR}
+    confirmed = replace(known, authority=prepared.authority, **said)
+    if is_held:
+        confirmed = approved(
+            confirmed, context.caller, parameters=prepared.parameters, now=context.now
+        )
+    record_update(
+        context.tx,
+        known,
+        after=confirmed,
+        change_context=context.change_context(Action.APPROVE, "written again"),
+        vectors=prepared.vectors,
+    )
+    return confirmed
 
 
 def count_recurrence(context: WriteContext, known: Memory, *, own: Memory | None = None) -> int:

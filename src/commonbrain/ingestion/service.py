@@ -23,6 +23,7 @@ from commonbrain.ingestion.commit import (
     build_memory,
     check_expiry,
     commit,
+    confirm,
     count_recurrence,
     future_warnings,
 )
@@ -89,9 +90,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Authority, Caller, OnSecret
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
-from commonbrain.security.authority import approved
 from commonbrain.services import Services
-from commonbrain.storage.change_log import record_update
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.repetition import repeated_part
 
@@ -564,42 +563,17 @@ def _store_derived(
     return _store_new(context, part, exact=find_exact(context, part))
 
 
-_OF_AUTHOR: Final = (
-    *("agent", "confidence", "detail", "headline", "label", "people", "source_ref", "tags"),
-)
-"""What an author says of a text."""
-
-
 def _confirm_stored(context: WriteContext, known: Memory, *, prepared: PreparedDraft) -> ItemResult:
     """Return that a text is stored already; count its recurrence and add its sources.
 
-    If a person writes it, in the very words, it is theirs from now on: of their authority, and
-    with what they say of it, not with what another author did.
+    If a person writes it, in the very words, it is theirs from now on.
     """
     is_captured = prepared.draft.auto_captured and context.options.proposal is None
     if prepared.draft.derived_from and is_captured:
         add_supporting_sources(context, known, by=prepared.draft.derived_from)
     is_held = is_approved_by(prepared, known)
     if is_held or prepared.authority is Authority.PERSON is not known.authority:
-        own = build_memory(prepared, context.caller, now=context.now)
-        said = {name: getattr(own, name) for name in _OF_AUTHOR}
-        confirmed = replace(known, authority=prepared.authority, **said)
-        if is_held:
-            confirmed = approved(
-                confirmed,
-                context.caller,
-                parameters=prepared.parameters,
-                now=context.now,
-            )
-        change_context = context.change_context(Action.APPROVE, "written again")
-        record_update(
-            context.tx,
-            known,
-            after=confirmed,
-            change_context=change_context,
-            vectors=prepared.vectors,
-        )
-        known = confirmed
+        known = confirm(context, known, prepared=prepared, is_held=is_held)
     if is_held:
         return replace(
             _stored(known, (), changes=(), warnings=(), embedding_pending=prepared.vectors is None),
