@@ -333,6 +333,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-15", "Poison, floods, forged times and links, and injection are tried and held."),
     Adopted("EV-11", "Poison, operators and crowds have hostile tests; load soak is a benchmark."),
     Adopted("ST-16", "Nothing listens beyond loopback without authentication."),
+    Adopted("ST-20", "A sealed store has no readable byte and opens with its key alone."),
     Adopted("ST-17", "A login to the page ends idle, in time, at logout, with its credential."),
     Adopted("ST-18", "People log in to the page at their OpenID provider, on both engines."),
     Adopted("ST-19", "A forged, foreign, late or repeated answer of a provider logs nobody in."),
