@@ -107,7 +107,7 @@ def test_key_moves_to_another_file_with_the_former_one(
 def test_passphrase_opens_a_store_where_someone_can_be_asked(path: Path) -> None:
     reseal(filled(path), Sealing(passphrase=PASSPHRASE))
 
-    with pytest.raises(UnavailableError) as unasked:
+    with pytest.raises(UnavailableError) as without_terminal:
         a_brain(path)
     token = ASK.set(lambda _: "another one, and too long")
     try:
@@ -125,7 +125,7 @@ def test_passphrase_opens_a_store_where_someone_can_be_asked(path: Path) -> None
     finally:
         ASK.reset(token)
 
-    assert (unasked.value.code, wrong.value.code) == ("key_missing", "key_wrong")
+    assert (without_terminal.value.code, wrong.value.code) == ("key_missing", "key_wrong")
 
 
 def test_sealing_refuses_a_store_that_another_process_has_open(
