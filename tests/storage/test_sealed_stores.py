@@ -1,4 +1,4 @@
-"""A sealed store works like any other for whoever has its key, and is noise to everybody else."""
+"""A sealed store works like any other for whoever has its key, and is noise to others."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
