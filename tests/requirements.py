@@ -52,7 +52,7 @@ GROUPS: Final = {
     "SE": 40,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
-    "ST": 19,  # security and tenancy
+    "ST": 20,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
@@ -336,6 +336,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-17", "A login to the page ends idle, in time, at logout, with its credential."),
     Adopted("ST-18", "People log in to the page at their OpenID provider, on both engines."),
     Adopted("ST-19", "A forged, foreign, late or repeated answer of a provider logs nobody in."),
+    Adopted("ST-20", "A sealed store has no readable byte and opens with its key alone."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

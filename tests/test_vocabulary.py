@@ -32,7 +32,7 @@ RETIRED: Final = frozenset(
     gone fallen fell falls
     somebody nobody whom
     arm arms deed deeds course lacking unseated unsettled heritage
-    duty duties owed parcel crowd patience chance seal seals swept
+    duty duties owed parcel crowd patience chance swept
     wish wanted happening happenings knock knocks
     seat seats seating mend mended mending spare spares spared
     bury hasten doubt unasked premise verdict
@@ -48,7 +48,7 @@ RETIRED_IN_PROSE: Final = (
     r"|foretold|foresee|foresees|foreseen|rehearse|rehearsal"
     r"|room|house|doors?|shelf|shelves|weighty|deeds?|heritage"
     r"|unseated|unsettled|unasked|lacking|owed|parcel|hasten"
-    r"|knocks?|seats?|seating|mend|mended|mending|spares|spared|seals?|happenings?"
+    r"|knocks?|seats?|seating|mend|mended|mending|spares|spared|happenings?"
     r"|(?-i:arms?)"  # ARM is also a processor
     r"|(?:am|are|be|been|being|is|was|were) told(?! apart)|(?:tell|tells|told|telling) of"
     r"|in earnest|what (?:shows|fell|falls)(?: of)?"
@@ -71,7 +71,6 @@ ALLOWED: Final = {
     "kept": "field of a restore's result",
     "nobody": "system account, and a word that recall understands in texts",
     "parcel": "key of a stored job's arguments",
-    "seal": "column of the table of API keys",
     "told": "column of the table of recalls",
     "verdict": "field of a recall's reply, and column of the table of recalls",
 }

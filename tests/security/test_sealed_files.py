@@ -53,6 +53,7 @@ def run(home: Path, *words: str, given: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.requirement("ST-20")
 def test_no_file_of_a_sealed_store_has_its_words(home: Path) -> None:
     run(home, "remember", f"The {WORD} nests behind the boathouse.")
     notes = home / "notes.md"

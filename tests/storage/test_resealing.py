@@ -5,9 +5,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import keyring
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keyring.backend import KeyringBackend
+from keyring.backends.fail import Keyring as NoKeyring
 
 from commonbrain import InvalidInputError, UnavailableError
 from commonbrain.storage.interface import RestoreResult, ignore_progress
@@ -104,7 +107,7 @@ def test_key_moves_to_another_file_with_the_former_one(
 def test_passphrase_opens_a_store_where_someone_can_be_asked(path: Path) -> None:
     reseal(filled(path), Sealing(passphrase=PASSPHRASE))
 
-    with pytest.raises(UnavailableError) as unasked:
+    with pytest.raises(UnavailableError) as without_terminal:
         a_brain(path)
     token = ASK.set(lambda _: "another one, and too long")
     try:
@@ -122,7 +125,7 @@ def test_passphrase_opens_a_store_where_someone_can_be_asked(path: Path) -> None
     finally:
         ASK.reset(token)
 
-    assert (unasked.value.code, wrong.value.code) == ("key_missing", "key_wrong")
+    assert (without_terminal.value.code, wrong.value.code) == ("key_missing", "key_wrong")
 
 
 def test_sealing_refuses_a_store_that_another_process_has_open(
@@ -265,3 +268,38 @@ def test_note_of_a_store_that_is_plain_again_after_a_crash_does_not_matter(
     note_source(path, KeySource("file", str(tmp_path / "nothing")))
 
     assert_whole(path)
+
+
+class MemoryKeyring(KeyringBackend):
+    """A keyring as a system has one, in this process."""
+
+    priority = 1  # pyright: ignore[reportAssignmentType] as the library documents it
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.entries.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.entries[service, username] = password
+
+
+def test_key_in_the_keyring_opens_a_store_while_the_keyring_does(path: Path) -> None:
+    before = keyring.get_keyring()
+    in_keyring = Sealing(source=KeySource("keyring", str(path)))
+    try:
+        keyring.set_keyring(MemoryKeyring())
+        reseal(filled(path), in_keyring)
+        reseal(path, replace(in_keyring, is_rotation=True))
+        assert not is_readable(path)
+        assert_whole(path)
+
+        keyring.set_keyring(NoKeyring())
+        with pytest.raises(UnavailableError) as error:
+            a_brain(path)
+    finally:
+        keyring.set_keyring(before)
+
+    assert error.value.code == "key_missing"

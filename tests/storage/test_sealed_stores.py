@@ -1,4 +1,4 @@
-"""A sealed store works like any other for whoever has its key, and is noise to everybody else."""
+"""A sealed store works like any other for whoever has its key, and is noise to others."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -76,6 +76,7 @@ def sealed(path: Path, source: KeySource) -> Path:
     return path
 
 
+@pytest.mark.requirement("ST-20")
 def test_sealed_store_and_its_log_have_no_readable_byte(path: Path, source: KeySource) -> None:
     note_source(path, source)
     with a_brain(path) as brain:
@@ -87,6 +88,7 @@ def test_sealed_store_and_its_log_have_no_readable_byte(path: Path, source: KeyS
         assert brain.recall("Where does the heron nest?").items[0].body == WORDS
 
 
+@pytest.mark.requirement("ST-20")
 @pytest.mark.parametrize("where", ["note", "setting"])
 def test_store_without_a_key_that_fits_is_left_as_it_is(
     path: Path, source: KeySource, tmp_path: Path, where: str

@@ -113,7 +113,7 @@ def _print_plan(plan: SealPlan) -> None:
         return
     print_line(f"{plan.store} with {count} will be sealed with {_key(plan.seals_with)}.")
     print_line(
-        "Without it nobody can read the store, nor its backups from now on: keep a copy of it on "
+        "Without it no one can read the store, nor its backups from now on: keep a copy of it on "
         "another machine."
     )
     if plan.plain_copies:

@@ -185,7 +185,7 @@ def copy_store(
     """Copy a consistent snapshot into an empty file, verify it, and make it durable.
 
     Deleted data in free pages is not copied. If only one of the two is sealed, the source must be
-    open with the module for sealed stores, and nobody may write to it.
+    open with the module for sealed stores, and no other process may write to it.
 
     Raises:
         StoreCorruptError: the store is damaged, or the copy differs.

@@ -118,6 +118,8 @@ def open_for_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+_SEALED_CACHE_KIB: Final = 16_384
+"""Pages of a sealed file are decrypted when read: with 8 MiB recall takes a tenth longer."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _CREATED_WITHIN_S: Final = 10.0
 """Age up to which an empty file may be one that another process is about to fill."""
@@ -182,6 +184,7 @@ class StoreFile:
         """Give a new connection the key, before it reads anything."""
         if self.key is not None:
             connection.execute(self.key.pragma)
+            connection.execute(f"PRAGMA cache_size = -{_SEALED_CACHE_KIB}")
 
     def use(self) -> None:
         """Mark the file as open in this process.

@@ -139,7 +139,7 @@ def _plain_copies(store: Path) -> Iterator[Path]:
 def reseal(
     store: Path, sealing: Sealing | None, *, on_progress: Progress, key_file: Path | None = None
 ) -> SealPlan:
-    """Replace a store that nobody has open by a verified copy with another key, or with none.
+    """Replace a store that no process has open by a verified copy with another key, or with none.
 
     Args:
         store: its path.
