@@ -14,6 +14,7 @@ TEXT, SECRET = SECRETS["github classic"]
 
 CALLS: dict[str, Callable[[Brain], object]] = {
     "project of a boot": lambda brain: brain.boot(project=SECRET),
+    "client of a boot": lambda brain: brain.boot(client=SECRET),
     "key of a call": lambda brain: brain.remember("Tea at noon", idempotency_key=SECRET),
     "argument of a job": lambda brain: brain.jobs.run("consolidate", {"project": SECRET}),
 }

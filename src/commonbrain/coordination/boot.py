@@ -432,7 +432,7 @@ class Boot:
         """
         task_text = self._checked_task(task)
         caller = self._caller(project or self.caller.project, client)
-        check_address((caller.project or "",), self.services.secret_scanner)
+        check_address((caller.project or "", client or ""), self.services.secret_scanner)
         given = checked_metadata(self.services, caller, given=metadata)
         checkout = self.services.processes.checkout(caller.contact.cwd)
         degraded: list[str] = []

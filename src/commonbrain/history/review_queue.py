@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -18,14 +18,16 @@ from commonbrain.invalidation.dependents import (
 )
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import Kind, Severity, severity_of
 from commonbrain.model.links import Basis, Link, LinkType, basis_of, conflict_of, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope, Trust, is_visible
-from commonbrain.model.timestamps import from_millis, to_millis
+from commonbrain.model.scope import Authority, Caller, Scope, Trust, is_visible
+from commonbrain.model.skills import skill_of
+from commonbrain.model.tasks import must_be_acknowledged
+from commonbrain.model.timestamps import from_millis, show_day, to_millis
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
@@ -92,6 +94,8 @@ class PendingItem:
     memory: MemorySummary
     text: str
     """The whole text, whatever the headline says."""
+    effects: tuple[str, ...]
+    """What it would be and do beside saying its text."""
     change: Action | None
     target: str | None
     target_memory: MemorySummary | None
@@ -263,23 +267,40 @@ def _conflict_rows(section: _Section, limit: int) -> list[tuple[Key, Link]]:
     return rows[:limit]
 
 
+_FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
 def _unproposed(tx: Transaction, links: Sequence[Link]) -> list[Link]:
-    """Return the conflicts about which no proposal asks, or asked.
+    """Return the conflicts about which no proposal asks, or asked before a person decided on it.
 
     What a lower authority says of a memory that a proposal would replace is the same question.
     """
     ends = {end for link in links for end in (link.from_id, link.to_id)}
     about = tx.links.touching(sorted(ends), types=[LinkType.CONFLICTS_WITH])
     known = tx.memories.get(sorted(ends | {one.from_id for one in about}))
-    carried = [proposal_of(known[id_]) for id_ in {one.from_id for one in about} if id_ in known]
-    proposed = {one.id for one in carried if one is not None}
+    asking = [known[id_] for id_ in {one.from_id for one in about} if id_ in known]
+    carriers = {one.id: held for one in asking if (held := proposal_of(one)) is not None}
+    decided = {
+        change.memory_id: change.at
+        for change in tx.changes.of(sorted(carriers))
+        if change.authority is Authority.PERSON and "state" in change.after
+    }
+    asked_until: dict[int, datetime] = {}
+    for id_, held in carriers.items():
+        is_open = known[id_].state in AWAITING_STATES
+        until = _FOREVER if is_open else decided.get(id_, _NEVER)
+        asked_until[held.id] = max(until, asked_until.get(held.id, _NEVER))
+
+    def is_asked(one: Memory, other: Memory) -> bool:
+        is_lower = not other.authority.covers(one.authority)
+        return is_lower and other.recorded_at <= asked_until.get(one.id, _NEVER)
+
+    ends_of = ((known[one.from_id], known[one.to_id]) for one in links)
     return [
-        one
-        for one in links
-        if not any(
-            end in proposed and not known[other].authority.covers(known[end].authority)
-            for end, other in ((one.from_id, one.to_id), (one.to_id, one.from_id))
-        )
+        link
+        for link, (one, other) in zip(links, ends_of, strict=True)
+        if not (is_asked(one, other) or is_asked(other, one))
     ]
 
 
@@ -366,6 +387,7 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
         PendingItem(
             memory=_summarize(one),
             text=one.text,
+            effects=_effects_of(one),
             change=change.op if change else None,
             target=ids.show(ids.MEMORY, change.id) if change else None,
             target_memory=seen.get(change.id) if change else None,
@@ -377,6 +399,24 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
         for one in memories
         for change in [carried[one.id]]
     )
+
+
+def _effects_of(memory: Memory) -> tuple[str, ...]:
+    skill, ends_at = skill_of(memory), memory.expires_at
+    shown = "always shown" if skill and skill.always_on else "shown by its keywords"
+    each = (
+        (True, f"a {memory.kind}"),
+        (severity_of(memory.detail) is Severity.BLOCKER, Severity.BLOCKER),
+        (skill is not None, f"skill {skill.name if skill else ''}, {shown}"),
+        (must_be_acknowledged(memory.detail), "to be acknowledged by all"),
+        (memory.scope is Scope.GLOBAL, "in every project"),
+        (memory.pinned, "pinned"),
+        (
+            ends_at is not None,
+            f"until {ends_at and show_day(ends_at)}",
+        ),
+    )
+    return tuple(text for holds, text in each if holds)
 
 
 def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:

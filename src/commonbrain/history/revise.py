@@ -506,18 +506,7 @@ class Revise:
             "until": plain_instant(until),
         }
         why = self._reason(reason) if reason else None
-        proposals = [
-            Proposal(op=Action.ACK, id=ids.parse(ids.MEMORY, one), reason=why, arguments=arguments)
-            for one in ([id] if isinstance(id, str) else id)
-        ]
-        if not proposals:
-            raise InvalidInputError("No action item was named.", hint="Give one id or several.")
-        with write_unit(self.services, self.caller) as unit:
-            done = [apply_change(unit, one) for one in proposals]
-            affected = unit.propagate_invalidation()
-        continue_propagation(self.services, self.caller)
-        changed = tuple(line for one in done for line in one.changed)
-        return replace(done[0], changed=changed, affected=affected)
+        return self._do(Action.ACK, id, reason=why, arguments=arguments)
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Confirm a memory that needs review, with the reason why it is still valid."""
@@ -530,12 +519,12 @@ class Revise:
             now = self.services.clock.now()
             return preview_affected(tx, self.caller, ids_=[memory.id], now=now)
 
-    def approve(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Approve a quarantined or proposed memory; a proposed change is carried out."""
+    def approve(self, id: str | Sequence[str], *, reason: str) -> ReviseResult:  # noqa: A002
+        """Approve pending memories, all or none; a proposed change is carried out."""
         return self._do(Action.APPROVE, id, reason=self._reason(reason))
 
-    def reject(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Reject a quarantined or proposed memory; its author may withdraw it this way."""
+    def reject(self, id: str | Sequence[str], *, reason: str) -> ReviseResult:  # noqa: A002
+        """Reject pending memories, all or none; their author may withdraw them this way."""
         return self._do(Action.REJECT, id, reason=self._reason(reason))
 
     def _projects(self, given: Sequence[str], *, is_of_two: bool) -> list[str]:
@@ -557,23 +546,33 @@ class Revise:
     def _do(
         self,
         op: Action,
-        id: str,  # noqa: A002 the public name is id
+        id: str | Sequence[str],  # noqa: A002 the public name is id
         *,
         reason: str | None = None,
         arguments: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> ReviseResult:
-        proposal = Proposal(
-            op=op, id=ids.parse(ids.MEMORY, id), reason=reason, arguments=arguments or {}
-        )
-        vectors = self._vectors(proposal) if op in _REVIVING else None
-        with write_unit(self.services, self.caller, vectors=vectors) as unit:
-            check_version(unit.tx, proposal.id, version=version)
-            done = _HANDLERS.get(op, apply_change)(unit, proposal)
-            _credit(unit, proposal, done=done)
-            done = replace(done, affected=unit.propagate_invalidation())
+        """Change one memory, or several in the same way, all or none."""
+        proposals = [
+            Proposal(op=op, id=ids.parse(ids.MEMORY, one), reason=reason, arguments=arguments or {})
+            for one in ([id] if isinstance(id, str) else id)
+        ]
+        if not proposals:
+            raise InvalidInputError("No memory was named.", hint="Give one id or several.")
+        vectors: dict[int, Vectors] = {}
+        for one in proposals if op in _REVIVING else ():
+            vectors |= self._vectors(one)
+        done: list[ReviseResult] = []
+        with write_unit(self.services, self.caller, vectors=vectors or None) as unit:
+            for proposal in proposals:
+                check_version(unit.tx, proposal.id, version=version)
+                result = _HANDLERS.get(op, apply_change)(unit, proposal)
+                _credit(unit, proposal, done=result)
+                done.append(result)
+            affected = unit.propagate_invalidation()
         continue_propagation(self.services, self.caller)
-        return done
+        changed = tuple(line for one in done for line in one.changed)
+        return replace(done[0], changed=changed, affected=affected)
 
     def _vectors(self, proposal: Proposal) -> Mapping[int, Vectors]:
         """Embed memories that may be restored; it takes too long inside the transaction."""

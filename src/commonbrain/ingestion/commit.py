@@ -179,7 +179,9 @@ def commit(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) ->
 
 
 _OF_AUTHOR: Final = (
-    *("agent", "confidence", "detail", "headline", "label", "people", "source_ref", "tags"),
+    *("agent", "auto_captured", "confidence", "detail", "expires_at", "headline", "label"),
+    *("occurred_at", "payload", "people", "pinned", "rating", "salience", "source_ref"),
+    *("source_message_id", "tags", "topics"),
 )
 """What an author says of a text."""
 

@@ -98,7 +98,8 @@ def acts_for_owner(environment: Mapping[str, str]) -> bool:
 
 
 def _is_of_agent(environment: Mapping[str, str]) -> bool:
-    return any(environment.get(name) for name in AGENT_VARIABLES)
+    # An empty one counts too: a folder's files could take the value away.
+    return not AGENT_VARIABLES.isdisjoint(environment)
 
 
 def check_command_is_of_person(what: str) -> None:

@@ -106,11 +106,12 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
 def _pending_lines(row: PendingItem) -> Iterator[str]:
     """Render all that would be approved; a headline need not be of its text."""
     yield f"  {_render_memory(row.memory)}"
+    yield f"  as {inert_line(', '.join(row.effects))}"
     if row.text != row.memory.headline:
         yield from (f"  > {inert_line(line)}" for line in row.text.splitlines() if line.strip())
     if row.target_memory is not None:
         yield f"  of {_render_memory(row.target_memory)}"
-    given = {name: value for name, value in row.arguments.items() if value}
+    given = {name: value for name, value in row.arguments.items() if value and name != "supports"}
     if given:
         yield f"  with {inert_line(json.dumps(given, ensure_ascii=False))}"
 

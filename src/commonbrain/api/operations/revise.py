@@ -1,9 +1,6 @@
 """The operation revise: correct, mark and link memories."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
-from itertools import chain
 from typing import ClassVar, Final, Literal, cast
 
 from pydantic import Field
@@ -142,13 +139,6 @@ def _ids_in(text: str) -> list[str]:
     return each
 
 
-def _of_each(request: ReviseRequest, call: Callable[[str], ReviseResult]) -> ReviseResult:
-    """Decide on one pending text, or on several, in the same way."""
-    done = [call(one) for one in _ids_in(request.id)]
-    changed = tuple(chain.from_iterable(one.changed for one in done))
-    return replace(done[0], changed=changed) if len(done) > 1 else done[0]
-
-
 _Call = Callable[[Revise, ReviseRequest], ReviseResult]
 _CALLS: Final[Mapping[str, _Call]] = {
     "restore": lambda revise, request: revise.restore(request.id, reason=request.reason),
@@ -195,12 +185,8 @@ _CALLS: Final[Mapping[str, _Call]] = {
         reason=request.reason or None,
         until=request.due_at,
     ),
-    "approve": lambda revise, request: _of_each(
-        request, partial(revise.approve, reason=request.reason)
-    ),
-    "reject": lambda revise, request: _of_each(
-        request, partial(revise.reject, reason=request.reason)
-    ),
+    "approve": lambda revise, request: revise.approve(_ids_in(request.id), reason=request.reason),
+    "reject": lambda revise, request: revise.reject(_ids_in(request.id), reason=request.reason),
     "review": lambda revise, request: revise.review(request.id, reason=request.reason),
 }
 
