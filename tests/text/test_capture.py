@@ -115,3 +115,9 @@ def test_injection_marker_within_a_sentence_hides_no_text() -> None:
     text = "The tag <commonbrain-memory> opens a block.\nThe root cause was elsewhere."
 
     assert without_injected_context(text) == text
+
+
+def test_tag_at_the_end_of_a_long_reply_is_captured() -> None:
+    reply = "We looked at it. " * 1300 + "\n\n@remember The oak table is for guests"
+
+    assert "The oak table is for guests" in select_captured(reply, "turns")[0]

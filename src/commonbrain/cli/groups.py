@@ -46,6 +46,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "export": "brain export memories.jsonl",
     "backup": "brain backup brain-backup.db",
     "restore": "brain restore brain-backup.db --dry-run",
+    "seal": "brain seal --key-file brain.key --dry-run",
+    "unseal": "brain unseal --dry-run",
     "worker": "brain worker --concurrency 2",
     "maintain": "brain maintain --dry-run",
     "connect": "brain connect claude-code --hooks",

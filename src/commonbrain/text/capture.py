@@ -31,8 +31,8 @@ _BY_WITHIN: Final = 8
 """Words after "fixed" within which "by" tells how."""
 
 
-_READ_CHARS_MAX: Final = 20_000
-"""Characters of a message that are judged, which costs time; a twentieth of them is stored."""
+_JUDGED_CHARS_MAX: Final = 20_000
+"""Characters of a message without a tag that are judged, which costs time."""
 
 
 def select_captured(text: str, mode: str) -> list[str]:
@@ -44,7 +44,7 @@ def select_captured(text: str, mode: str) -> list[str]:
         case "tags":
             return marked_lines(text)
         case "turns":
-            chosen = informative_passages(text[:_READ_CHARS_MAX])
+            chosen = informative_passages(text)
             return [chosen] if chosen else []
         case _:
             return []
@@ -53,12 +53,15 @@ def select_captured(text: str, mode: str) -> list[str]:
 def informative_passages(text: str) -> str:
     """Return the passages with lasting content; empty if there are none."""
     chosen: list[str] = []
-    budget = CAPTURED_CHARS_MAX
+    budget, judged = CAPTURED_CHARS_MAX, 0
     for passage in _passages(text):
         if len(passage) >= budget:
             continue
-        is_whole = count_words(passage) >= CHUNK_WORDS_MIN
-        if tagged_texts(passage) or (is_whole and is_informative(without_quoted_words(passage))):
+        is_worth = bool(tagged_texts(passage))
+        if not is_worth and count_words(passage) >= CHUNK_WORDS_MIN:
+            judged += len(passage)
+            is_worth = judged <= _JUDGED_CHARS_MAX and is_informative(without_quoted_words(passage))
+        if is_worth:
             chosen.append(passage)
             budget -= len(passage) + 2
     return "\n\n".join(chosen)
