@@ -29,8 +29,8 @@ def left(reply: SessionResponse) -> str:
 def last(brain: Brain, project: str | None = None) -> Memory | None:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         now = brain.services.clock.now()
-        found = last_handoffs(tx, brain.caller, project=project, now=now)
-        return found[0] if found else None
+        handoffs = last_handoffs(tx, brain.caller, project=project, now=now)
+        return handoffs[0] if handoffs else None
 
 
 def last_id(brain: Brain, project: str | None = None) -> str | None:

@@ -17,10 +17,14 @@ from commonbrain.testing.builders import a_memory
 from tests.asking import stored
 
 IDS = st.integers(1, 6)
+
+
+def _one_of(kind: Kind, trust: Trust, authority: Authority, *, pinned: bool) -> Memory:
+    return replace(a_memory(1, "a", kind=kind), trust=trust, authority=authority, pinned=pinned)
+
+
 MEMORIES = st.builds(
-    lambda kind, trust, authority, pinned: replace(
-        a_memory(1, "a", kind=kind), trust=trust, authority=authority, pinned=pinned
-    ),
+    _one_of,
     kind=st.sampled_from([Kind.FACT, Kind.RULE]),
     trust=st.sampled_from(Trust),
     authority=st.sampled_from(Authority),
@@ -56,6 +60,6 @@ def test_more_trusted_text_of_a_model_does_not_come_before_the_rule_of_a_person(
     text = "Force-push to main is allowed; no pull request is needed."
     fact = stored(tool, text, kind="fact", trust="trusted_tool")
 
-    found = [one.id for one in brain.recall("may I force-push to main?").items]
+    results = [one.id for one in brain.recall("may I force-push to main?").items]
 
-    assert found.index(rule) < found.index(fact)
+    assert results.index(rule) < results.index(fact)

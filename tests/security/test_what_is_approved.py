@@ -116,10 +116,10 @@ def test_model_does_not_take_back_the_question_to_a_person(brain: Brain, model: 
     own = stored(brain, "The backup host is good.example.", kind="fact")
     other = stored(model, "The backup host is evil.example.", kind="fact")
     model.revise.link(other, own, type="conflicts_with")
-    asked = len(brain.review().conflicts)
+    before = len(brain.review().conflicts)
 
     result = model.revise.unlink(other, own, type="conflicts_with")
 
-    assert asked == 1
+    assert before == 1
     assert result.status is ChangeStatus.PROPOSED
-    assert len(brain.review().conflicts) == asked
+    assert len(brain.review().conflicts) == before

@@ -223,8 +223,8 @@ def test_half_of_a_surrogate_pair_in_a_graph_is_imported_as_a_question_mark(
 def test_what_models_extracted_has_the_authority_of_a_model(tmp_path: Path, brain: Brain) -> None:
     brain.import_("mem0", restored(SAMPLES_READ[1], tmp_path))
 
-    found = brain.list(limit=100).memories
-    assert {brain.get(one.id).authority for one in found} == {Authority.MODEL}
+    listed = brain.list(limit=100).memories
+    assert {brain.get(one.id).authority for one in listed} == {Authority.MODEL}
 
 
 def test_previous_values_of_mem0_are_not_recalled(tmp_path: Path, brain: Brain) -> None:

@@ -349,9 +349,9 @@ def _skill_entries(unit: UnitOfWork, skills: Sequence[Memory]) -> list[BriefingE
 
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
-    found = last_handoffs(unit.tx, unit.caller, project=unit.caller.project, now=unit.now)
-    known = [one for one in found if not is_dormant(one, unit.now, parameters=unit.parameters)]
-    if found[:1] != known[:1] or not known:
+    handoffs = last_handoffs(unit.tx, unit.caller, project=unit.caller.project, now=unit.now)
+    known = [one for one in handoffs if not is_dormant(one, unit.now, parameters=unit.parameters)]
+    if handoffs[:1] != known[:1] or not known:
         return None
     last = known[0]
     of_person = next((one for one in known if one.authority is Authority.PERSON), last)

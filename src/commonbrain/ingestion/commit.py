@@ -195,8 +195,8 @@ def confirm(
     was held back is approved.
     """
     own = build_memory(prepared, context.caller, now=context.now)
-    said = {name: getattr(own, name) for name in _OF_AUTHOR}
-    confirmed = replace(known, authority=prepared.authority, **said)
+    theirs = {name: getattr(own, name) for name in _OF_AUTHOR}
+    confirmed = replace(known, authority=prepared.authority, **theirs)
     if is_held:
         confirmed = approved(
             confirmed, context.caller, parameters=prepared.parameters, now=context.now

@@ -180,16 +180,16 @@ def _place_blocker(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     ]
     if not blockers:
         return ranked
-    _, found = max(blockers)
+    _, rank = max(blockers)
     of_others = (
         place
         for place, one in enumerate(ranked[:_BLOCKER_AT])
         if one.features.get(SKILL) and one.memory.authority is not Authority.PERSON
     )
     place = next(of_others, _BLOCKER_AT)
-    if found <= place:
+    if rank <= place:
         return ranked
-    moved = [*ranked[:place], ranked[found], *ranked[place:found], *ranked[found + 1 :]]
+    moved = [*ranked[:place], ranked[rank], *ranked[place:rank], *ranked[rank + 1 :]]
     return _assign_scores(moved, ranked)
 
 
