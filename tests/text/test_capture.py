@@ -11,6 +11,7 @@ from commonbrain.text.capture import (
     marked_lines,
     select_captured,
 )
+from commonbrain.text.classification import extract_tasks
 from commonbrain.text.normalisation import injected_block, without_injected_context
 
 CHATTER = "I have read the file and formatted it. All tests pass now."
@@ -121,3 +122,11 @@ def test_tag_at_the_end_of_a_long_reply_is_captured() -> None:
     reply = "We looked at it. " * 1300 + "\n\n@remember The oak table is for guests"
 
     assert "The oak table is for guests" in select_captured(reply, "turns")[0]
+
+
+@given(
+    st.text(st.sampled_from("\r\n\t |-#>*`:a@"), max_size=60), st.sampled_from(["tags", "turns"])
+)
+def test_every_text_is_read(text: str, mode: str) -> None:
+    select_captured(f"{text}\n\n@remember The oak table is for guests", mode)
+    extract_tasks(text)

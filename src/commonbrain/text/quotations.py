@@ -158,7 +158,8 @@ def block_tokens(lines: Sequence[str]) -> Sequence[Token]:
     """Parse lines of Markdown; the parser is imported here, as most commands start without it."""
     parser: Any = import_module("markdown_it").MarkdownIt("commonmark")
     parser.core.ruler.disable(["inline"])
-    return parser.enable("table").parse("\n".join(lines))
+    # A carriage return would end a line of the parser alone.
+    return parser.enable("table").parse("\n".join(lines).replace("\r", " "))
 
 
 def _quoted_blocks(text: str) -> list[Span]:
