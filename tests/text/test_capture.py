@@ -1,7 +1,7 @@
 """Capture: what of a message outlives its turn, and that nothing we said ourselves comes back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.text.capture import (
@@ -124,9 +124,8 @@ def test_tag_at_the_end_of_a_long_reply_is_captured() -> None:
     assert "The oak table is for guests" in select_captured(reply, "turns")[0]
 
 
-@given(
-    st.text(st.sampled_from("\r\n\t |-#>*`:a@"), max_size=60), st.sampled_from(["tags", "turns"])
-)
+@given(st.text(st.sampled_from("\r\n |>*:a@"), max_size=60), st.sampled_from(["tags", "turns"]))
+@example("    \r> * need to check", "turns")
 def test_every_text_is_read(text: str, mode: str) -> None:
     select_captured(f"{text}\n\n@remember The oak table is for guests", mode)
     extract_tasks(text)
