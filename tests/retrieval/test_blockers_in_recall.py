@@ -46,6 +46,19 @@ def test_no_number_of_texts_of_models_pushes_it_out(
         assert recalled[0] == blocker
 
 
+@pytest.mark.parametrize(("kind", "count"), [("fact", 4), ("fact", 40), ("skill", 12)])
+def test_nor_two_of_them(brain: Brain, model: Brain, kind: str, count: int) -> None:
+    texts = (BLOCKER, "Never deploy the api before the tests are green.")
+    both = {stored(brain, one, kind="rule", severity="BLOCKER") for one in texts}
+    _store_many(model, kind, count)
+
+    in_prompt = recall_for_prompt(model, QUESTION, max_tokens=400)
+
+    assert both <= {one.id for one in brain.recall(QUESTION).items[:FIRST_THREE]}
+    assert in_prompt is not None
+    assert both <= {one.id for one in in_prompt.items}
+
+
 def test_blocker_on_another_matter_is_not_brought(brain: Brain, model: Brain) -> None:
     blocker = stored(brain, "Never print the payroll on paper.", kind="rule", severity="BLOCKER")
     _store_many(model, "fact", 4)

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
@@ -158,15 +159,15 @@ def _order_by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
         others = _place_changed(table, others)
     if table.similarity is not None and len(others) > 1:
         others = _join_matters(table, others)
-    return _place_blocker(table, [*skills, *others])
+    return _place_blockers(table, [*skills, *others])
 
 
-_BLOCKER_AT: Final = 2
-"""The last place, from 0, of the BLOCKER that is nearest to the question; hooks show three."""
+_BLOCKERS_PLACED: Final = 2
+"""BLOCKERs that come second and third at the latest; hooks show three memories."""
 
 
-def _place_blocker(table: Table, ranked: list[Candidate]) -> list[Candidate]:
-    """Put a person's BLOCKER on what is asked third at the latest, and before skills of others.
+def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
+    """Put the nearest BLOCKERs of people behind the best result, and before skills of others.
 
     Other authors choose how near their texts are to a question, and how many they are.
     """
@@ -178,19 +179,17 @@ def _place_blocker(table: Table, ranked: list[Candidate]) -> list[Candidate]:
         and EARLIER not in one.features
         and (cosine := table.cosines.get(one.memory.id, 0.0)) >= table.space.relevance_threshold
     ]
-    if not blockers:
-        return ranked
-    _, rank = max(blockers)
-    of_others = (
-        place
-        for place, one in enumerate(ranked[:_BLOCKER_AT])
-        if one.features.get(SKILL) and one.memory.authority is not Authority.PERSON
+    is_led = bool(ranked) and (
+        not ranked[0].features.get(SKILL) or ranked[0].memory.authority is Authority.PERSON
     )
-    place = next(of_others, _BLOCKER_AT)
-    if rank <= place:
+    places = [place for _, place in nlargest(_BLOCKERS_PLACED, blockers)]
+    late = [place for at, place in enumerate(places, start=is_led) if place > at]
+    if not late:
         return ranked
-    moved = [*ranked[:place], ranked[rank], *ranked[place:rank], *ranked[rank + 1 :]]
-    return _assign_scores(moved, ranked)
+    others = [one for place, one in enumerate(ranked) if place not in late]
+    start = is_led + len(places) - len(late)
+    moved = (ranked[place] for place in late)
+    return _assign_scores([*others[:start], *moved, *others[start:]], ranked)
 
 
 def _place_changed(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
