@@ -78,7 +78,9 @@ _SPEECH: Final = lazy_pattern(
     r"|claims|claimed|recommends|suggests|instructs|instructed|asks|asked|asking|replies|replied"
     r"|answers|answered|responds|responded|comments|commented|quotes|quoted|prints|printed|returned"
     r"|contains|contained|containing|warns|warned|demands|insists)\b"
-    r"|\b(?:\w+s|they) (?:say|state|tell|read|recommend|suggest|instruct|ask|contain|warn)\b)"
+    r"|\b(?:\w+s|they) (?:say|state|tell|read|recommend|suggest|instruct|ask|contain|warn)\b"
+    r"|\b(?:sagt|schreibt|steht|lautet|empfiehlt|dit|écrit|indique|recommande|dice|pone|escribe|indica"
+    r"|recomienda|contiene|contient|enthält|scrive|diz|escreve|zegt|schrijft|napisano|pisze)\b)"
 )
 """A verb of what another says; of the author alone if "I" or "we" is before it."""
 _POINTING: Final = lazy_pattern(
@@ -94,12 +96,6 @@ _SENTENCE_END: Final = lazy_pattern(r"[.!?][\"'”’)]*(?:\s|$)")  # noqa: RUF0
 _CLAUSE_END: Final = lazy_pattern(r"[,;\u2013\u2014]")
 _OWN: Final = lazy_pattern(r"\s*(?:(?:so|and|but|then) )?(?:I|we)\b")
 """How a last clause begins that is the author's own: "..., so I made it a rule:"."""
-_READABLE: Final = lazy_pattern(
-    r"(?i)\b(?:the|of|to|for|and|is|are|were|this|that|these|what|how|why|my|our|with|from|by|it|i|we"
-    r"|ich|wir|je|nous|j|yo|nosotros|ho|abbiamo)\b"
-)
-"""English, or an own word of another language; a statement without either may be another's."""
-_STATEMENT_WORDS: Final = 3
 _ACCORDING: Final = "according to"
 _LEAD_CHARS: Final = 300
 _EMPHASIS: Final = "*_ \t"
@@ -227,10 +223,10 @@ def _material(lines: Sequence[str]) -> set[int]:
         output = next((at for at in place if _OUTPUT.match(lines[at])), end)
         quoted.update(range(output, end))
         quoted.update(at for at in place if _RECORD.match(lines[at]))
-        labels = [match["label"] for at in place if (match := _LABELLED.match(lines[at]))]
+        labels = {at: match["label"] for at in place if (match := _LABELLED.match(lines[at]))}
+        quoted.update(labels if len({*labels.values()}) < len(labels) else ())
         headings = [at for at in place if lines[at].startswith("# ")]
-        if len(set(labels)) < len(labels) or len(headings) > 1:
-            quoted.update(place)
+        quoted.update(headings if len(headings) > 1 else ())
     return quoted
 
 
@@ -280,8 +276,6 @@ def _introduces(lead: str) -> bool:
     is_whole = sentence.lower().startswith(_ACCORDING) or (has_colon and not _OWN.match(clause))
     words = (sentence if is_whole else clause).rstrip(":")
     is_speech = any(not match["own"] for match in _SPEECH.finditer(words))
-    if has_colon and len(words.split()) >= _STATEMENT_WORDS and not _READABLE.search(words):
-        return True
     return is_speech or (has_colon and _POINTING.search(words) is not None)
 
 
