@@ -374,7 +374,7 @@ def put_in_place(
     """
     plan = plan_restore(file, store, key_file=key_file)
     _check_digest(file, digest)
-    store = store.absolute()
+    store = store.resolve()
     timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
     suffix = f".before-restore-{timestamp}Z"
     # A clock may give a time twice.

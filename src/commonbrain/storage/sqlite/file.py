@@ -319,6 +319,7 @@ def make_file(path: Path, *, key_file: Path | None = None) -> StoreFile:
             the settings name a key.
 
     """
+    path = path.resolve()
     make_private_folder(path.parent)
     is_new = not path.exists()
     if not is_new:
@@ -412,25 +413,28 @@ def found_file(
         InvalidInputError: `key_invalid`, the keys cannot be used as they are.
 
     """
+    # A link stays one: notes and SQLite's own files are next to the file itself.
+    path = path.resolve()
     opened = path.stat()
     # SQLite needs two more files next to it while it is in use; without them it is read-only.
     makes_files = os.access(path.parent, os.W_OK) or has_wal(path)
     is_read_only = not (os.access(path, os.W_OK) and makes_files)
     file = StoreFile(
-        path=path.absolute(),
+        path=path,
         opened=opened,
         is_read_only=is_read_only,
         is_at_rest=is_read_only and not has_wal(path),
     )
     with _HEADERS:
         same = next((one for one in _OPEN.values() if one.id == file.id), None)
-        page = b"" if same is not None else _first_page(path)
+        page = b"" if same is not None else read_header(path)
     if same is not None:
         return replace(file, key=same.key)
     source = source_of(path, key_file) or (copy_of and source_of(copy_of, None))
-    return replace(file, key=find_key(path.absolute(), page, source=source))
+    return replace(file, key=find_key(path, page, source=source))
 
 
-def _first_page(path: Path) -> bytes:
+def read_header(path: Path) -> bytes:
+    """Read the first page of a file, outside SQLite."""
     with path.open("rb") as file:
         return file.read(HEADER_BYTES)
