@@ -326,6 +326,53 @@ def test_store_whose_key_is_lost_is_replaced_by_a_plain_backup(
     assert_whole(path)
 
 
+def test_restore_unseals_no_store_without_saying_so(path: Path, by_file: Sealing) -> None:
+    plain = path.with_name("plain.bak")
+    with a_brain(filled(path)) as brain:
+        brain.backup(plain)
+    assert not plan_restore(plain, path).unseals
+    reseal(path, by_file)
+    assert by_file.source
+    Path(by_file.source.name).unlink()
+
+    for change in (plan_restore, restored):
+        with pytest.raises(UnavailableError) as error:
+            change(plain, path)
+        assert error.value.code == "key_missing"
+        assert not is_readable(path)
+
+    note_source(path, None)
+    assert plan_restore(plain, path).unseals
+    restored(plain, path)
+    assert is_readable(path)
+    assert_whole(path)
+
+
+def test_backup_is_restored_with_the_passphrase_of_the_store(path: Path) -> None:
+    plain = path.with_name("plain.bak")
+    with a_brain(filled(path)) as brain:
+        brain.backup(plain)
+    reseal(path, Sealing(passphrase=PASSPHRASE))
+    token = ASK.set(lambda _: PASSPHRASE)
+    try:
+        assert not plan_restore(plain, path).unseals
+        restored(plain, path)
+        assert not is_readable(path)
+        assert_whole(path)
+    finally:
+        ASK.reset(token)
+
+
+def test_store_is_not_unsealed_where_the_settings_say_that_it_is_sealed(
+    path: Path, by_file: Sealing
+) -> None:
+    reseal(filled(path), by_file)
+    assert by_file.source
+
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_KEY_FILE"):
+        plan_sealing(path, None, key_file=Path(by_file.source.name))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

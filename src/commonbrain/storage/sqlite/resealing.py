@@ -96,8 +96,7 @@ def plan_sealing(store: Path, sealing: Sealing | None, *, key_file: Path | None 
             "changed.",
             hint="Delete the others, which `find FOLDER -samefile FILE` lists, and try again.",
         )
-    if sealing is not None:
-        _check_source(sealing, key_file)
+    _check_source(sealing, key_file)
     file.check_writable()
     return SealPlan(
         store=str(file.path),
@@ -121,8 +120,15 @@ def _check_change(file: StoreFile, sealing: Sealing | None) -> None:
         )
 
 
-def _check_source(sealing: Sealing, key_file: Path | None) -> None:
+def _check_source(sealing: Sealing | None, key_file: Path | None) -> None:
     named = key_file and key_file.expanduser().resolve()
+    if sealing is None:
+        if named:
+            raise InvalidInputError(
+                "COMMONBRAIN_KEY_FILE is set, and no plain store is opened with it.",
+                hint="Unset it wherever the store is used, then try again.",
+            )
+        return
     if named and not (sealing.source and Path(sealing.source.name).resolve() == named):
         raise InvalidInputError(
             f"COMMONBRAIN_KEY_FILE says that the key is in the file {named}.",
