@@ -1,6 +1,7 @@
 """Sealing, unsealing and a new key: the whole store before or after, whatever happens."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from commonbrain.storage.interface import RestoreResult, ignore_progress
 from commonbrain.storage.sqlite import resealing
 from commonbrain.storage.sqlite.backup import plan_restore, put_in_place
 from commonbrain.storage.sqlite.resealing import Sealing, SealPlan, plan_sealing
-from commonbrain.storage.sqlite.sealing import ASK, KeySource, make_key, note_source
+from commonbrain.storage.sqlite.sealing import ASK, Key, KeySource, make_key, note_source
 from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
 from tests.faults.test_processes import start_together
 from tests.faults.workers import worker, write
@@ -175,6 +176,103 @@ def test_interrupted_change_leaves_a_store_that_opens(
         assert_whole(path)
 
 
+def test_no_key_is_lost_where_two_change_a_key_file_at_once(by_file: Sealing) -> None:
+    source = by_file.source
+    assert source
+    made: list[Key] = []
+
+    def with_one_more(keys: list[Key]) -> list[Key]:
+        made.append(make_key(source))
+        return [made[-1], *keys]
+
+    with ThreadPoolExecutor(1) as other:
+
+        def while_another_does(keys: list[Key]) -> list[Key]:
+            change = other.submit(source.update, with_one_more)
+            # It ends at once if nothing excludes it.
+            with suppress(TimeoutError):
+                change.result(timeout=0.5)
+            return [make_key(source), *keys]
+
+        source.update(while_another_does)
+
+    # Each of the two changes made its key twice: once to see whether there is something to change.
+    assert len(source.read()) == 3
+    assert set(made[1::2]) <= set(source.read())
+
+
+@pytest.mark.parametrize("is_rotation", [False, True])
+def test_new_key_that_something_else_removed_replaces_no_store(
+    path: Path, by_file: Sealing, *, is_rotation: bool
+) -> None:
+    filled(path)
+    if is_rotation:
+        reseal(path, by_file)
+    source = by_file.source
+    assert source
+    former = source.read()
+
+    with pytest.raises(UnavailableError) as error:
+        resealing.reseal(
+            path,
+            replace(by_file, is_rotation=is_rotation),
+            on_progress=lambda _: source.write([*former, make_key(source)]),
+        )
+
+    assert error.value.code == "key_missing"
+    assert is_readable(path) is not is_rotation
+    assert_whole(path)
+
+
+def test_rotation_makes_a_key_however_its_file_is_named(path: Path, by_file: Sealing) -> None:
+    reseal(filled(path), by_file)
+    assert by_file.source
+    key_file, (first,) = Path(by_file.source.name), by_file.source.read()
+    link = key_file.with_name("link")
+    link.symlink_to(key_file)
+    aliases = [link, key_file.parent / "sub" / ".." / key_file.name]
+    aliases[1].parent.parent.mkdir()
+
+    for count, alias in enumerate(aliases, start=2):
+        reseal(path, Sealing(source=KeySource("file", str(alias)), is_rotation=True))
+        assert [key.digits for key in by_file.source.read()][-1] == first.digits
+        assert len(by_file.source.read()) == count
+        assert link.is_symlink()
+        assert_whole(path)
+
+
+def test_store_is_resealed_and_restored_where_a_link_leads(path: Path, by_file: Sealing) -> None:
+    backup, link = path.with_name("brain.bak"), path.with_name("folder") / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(filled(path))
+    with a_brain(link) as brain:
+        brain.backup(backup)
+
+    for sealing in (by_file, replace(by_file, is_rotation=True), None, by_file):
+        reseal(link, sealing)
+        assert is_readable(path) is (sealing is None)
+        assert_whole(path)
+        assert_whole(link)
+    restored(backup, link)
+
+    assert link.is_symlink()
+    assert [one.name for one in link.parent.iterdir()] == ["link.db"]
+    assert not is_readable(path)
+    assert_whole(link)
+
+
+def test_store_with_two_names_is_not_resealed(path: Path, by_file: Sealing) -> None:
+    filled(path)
+    other = path.with_name("other.db")
+    other.hardlink_to(path)
+
+    with pytest.raises(InvalidInputError, match="2 names"):
+        reseal(path, by_file)
+
+    assert path.samefile(other)
+    assert_whole(path)
+
+
 def test_plain_copies_are_named(path: Path, by_file: Sealing) -> None:
     backup = path.with_name("brain.bak")
     with a_brain(filled(path)) as brain:
@@ -226,6 +324,53 @@ def test_store_whose_key_is_lost_is_replaced_by_a_plain_backup(
     assert plan.trouble
     assert plan.goes is None
     assert_whole(path)
+
+
+def test_restore_unseals_no_store_without_saying_so(path: Path, by_file: Sealing) -> None:
+    plain = path.with_name("plain.bak")
+    with a_brain(filled(path)) as brain:
+        brain.backup(plain)
+    assert not plan_restore(plain, path).unseals
+    reseal(path, by_file)
+    assert by_file.source
+    Path(by_file.source.name).unlink()
+
+    for change in (plan_restore, restored):
+        with pytest.raises(UnavailableError) as error:
+            change(plain, path)
+        assert error.value.code == "key_missing"
+        assert not is_readable(path)
+
+    note_source(path, None)
+    assert plan_restore(plain, path).unseals
+    restored(plain, path)
+    assert is_readable(path)
+    assert_whole(path)
+
+
+def test_backup_is_restored_with_the_passphrase_of_the_store(path: Path) -> None:
+    plain = path.with_name("plain.bak")
+    with a_brain(filled(path)) as brain:
+        brain.backup(plain)
+    reseal(path, Sealing(passphrase=PASSPHRASE))
+    token = ASK.set(lambda _: PASSPHRASE)
+    try:
+        assert not plan_restore(plain, path).unseals
+        restored(plain, path)
+        assert not is_readable(path)
+        assert_whole(path)
+    finally:
+        ASK.reset(token)
+
+
+def test_store_is_not_unsealed_where_the_settings_say_that_it_is_sealed(
+    path: Path, by_file: Sealing
+) -> None:
+    reseal(filled(path), by_file)
+    assert by_file.source
+
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_KEY_FILE"):
+        plan_sealing(path, None, key_file=Path(by_file.source.name))
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,23 @@ def test_plain_store_is_not_written_to_where_the_settings_name_a_key(
     assert error.value.code == "not_sealed"
 
 
+def test_store_that_could_not_be_made_is_made_and_noted_when_its_key_is_there(
+    tmp_path: Path,
+) -> None:
+    path, source = tmp_path / "brain.db", KeySource("file", str(tmp_path / "key"))
+    with pytest.raises(UnavailableError) as error:
+        opened(path, key_file=Path(source.name))
+    assert error.value.code == "key_missing"
+    assert list(tmp_path.iterdir()) == []
+
+    source.write([make_key(source)])
+    path.touch()
+    opened(path, key_file=Path(source.name)).close()
+
+    with a_brain(path) as brain:
+        assert brain.status().memories == 0
+
+
 def test_older_key_in_the_file_opens_what_it_sealed(path: Path, source: KeySource) -> None:
     sealed(path, source)
     source.write([make_key(source), *source.read()])

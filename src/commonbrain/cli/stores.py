@@ -225,7 +225,8 @@ def _render_replacement(plan: Replacement) -> RenderableType:
             ("goes", *_holdings_row(plan.goes), Text(plan.store)),
         ),
     )
-    trouble = [Text(plan.trouble, style="yellow")] if plan.trouble else []
+    unseals = "The store is sealed, and will be readable without a key." if plan.unseals else None
+    trouble = [Text(one, style="yellow") for one in (plan.trouble, unseals) if one]
     return Group(table, *trouble)
 
 

@@ -476,6 +476,8 @@ class Replacement:
     """None if there is no store or it cannot be read."""
     trouble: str | None = None
     """Why the present store cannot be read; it is kept all the same."""
+    unseals: bool = False
+    """Whether the present store is sealed, and the backup will be readable without a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,12 +49,17 @@ from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import (
     StoreFile,
     found_file,
+    is_sealed,
+    key_of_copy,
     record_backup,
     restore_hint,
     sibling_path,
     upgrade_backups,
 )
-from commonbrain.storage.sqlite.sealing import Key, note_source, source_of
+from commonbrain.storage.sqlite.sealing import (
+    Key,
+    note_source,
+)
 
 _PAGES: Final = 256
 """Pages copied at a time: a megabyte."""
@@ -336,7 +341,9 @@ def plan_restore(file: Path, store: Path, *, key_file: Path | None = None) -> Re
         raise InvalidInputError(f"There is no file {file}.", hint="Name a backup.")
     if store.exists() and file.samefile(store):
         raise InvalidInputError(f"{file} is the store itself.", hint="Name a backup of it.")
-    comes = holdings_of(_backup_file(file, store, key_file=key_file))
+    origin = _backup_file(file, store, key_file=key_file)
+    comes = holdings_of(origin)
+    key, _ = key_of_copy(origin, store, key_file=key_file)
     goes, trouble = None, None
     if store.exists() and store.stat().st_size:
         try:
@@ -349,7 +356,14 @@ def plan_restore(file: Path, store: Path, *, key_file: Path | None = None) -> Re
             if error.code not in _NO_KEY:
                 raise
             trouble = error.message
-    return Replacement(file=str(file), store=str(store), comes=comes, goes=goes, trouble=trouble)
+    return Replacement(
+        file=str(file),
+        store=str(store),
+        comes=comes,
+        goes=goes,
+        trouble=trouble,
+        unseals=key is None and is_sealed(store),
+    )
 
 
 def put_in_place(
@@ -363,7 +377,7 @@ def put_in_place(
 ) -> RestoreResult:
     """Replace a store by a verified copy of a backup; keep the old file under another name.
 
-    The copy is sealed if there is a key for the store, or if the backup is.
+    The copy is sealed if there is a key for the store, if that is sealed, or if the backup is.
 
     Raises:
         InvalidInputError: the file has another digest, does not exist, or is the store itself.
@@ -372,9 +386,9 @@ def put_in_place(
             store is unchanged.
 
     """
+    store = store.resolve()
     plan = plan_restore(file, store, key_file=key_file)
     _check_digest(file, digest)
-    store = store.absolute()
     timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
     suffix = f".before-restore-{timestamp}Z"
     # A clock may give a time twice.
@@ -383,9 +397,7 @@ def put_in_place(
         make_private_folder(store.parent)
         with partial_path(store) as partial:
             origin = _backup_file(file, store, key_file=key_file)
-            source_of_keys = source_of(store, key_file)
-            keys = source_of_keys.read() if source_of_keys is not None else []
-            key = keys[0] if keys else origin.key
+            key, source_of_key = key_of_copy(origin, store, key_file=key_file)
             sqlite = driver(is_sealed=(key or origin.key) is not None)
             with connected(origin, wait_s=WAIT_S, sqlite=sqlite) as source:
                 held = copy_store(source, partial, origin=origin, key=key, on_progress=on_progress)
@@ -394,8 +406,7 @@ def put_in_place(
                     free for one in suffixes if not (free := sibling_path(store, one)).exists()
                 )
                 _rename_old(store, old_file)
-                if keys:
-                    note_source(store, source_of_keys)
+                note_source(store, source_of_key)
                 partial.replace(store)
                 sync_folder(store.parent)
     except OSError as error:

@@ -19,8 +19,16 @@ from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import Finding
-from commonbrain.storage.sqlite.driver import driver
-from commonbrain.storage.sqlite.sealing import HEADER_BYTES, Key, find_key, note_source, source_of
+from commonbrain.storage.sqlite.driver import PLAIN, driver
+from commonbrain.storage.sqlite.sealing import (
+    HEADER_BYTES,
+    Key,
+    KeySource,
+    find_key,
+    is_plain,
+    note_source,
+    source_of,
+)
 from commonbrain.threads import after_fork
 
 
@@ -319,11 +327,17 @@ def make_file(path: Path, *, key_file: Path | None = None) -> StoreFile:
             the settings name a key.
 
     """
-    make_private_folder(path.parent)
+    path = path.resolve()
     is_new = not path.exists()
     if not is_new:
         _check_not_emptied(path)
-    else:
+    if is_new or not path.stat().st_size:
+        source = source_of(path, key_file)
+        key = find_key(path, b"", source=source)
+        make_private_folder(path.parent)
+        if key is not None:
+            # So that processes without the variable find the key too, such as hooks.
+            note_source(path, source)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     file = found_file(path, key_file=key_file)
     if key_file is not None and file.key is None:
@@ -332,9 +346,6 @@ def make_file(path: Path, *, key_file: Path | None = None) -> StoreFile:
             code="not_sealed",
             hint="Nothing was changed. Seal it with `brain seal`, or unset the variable.",
         )
-    if is_new and file.key is not None:
-        # So that processes without the variable find the key too, such as hooks.
-        note_source(path, source_of(path, key_file))
     return file
 
 
@@ -412,25 +423,62 @@ def found_file(
         InvalidInputError: `key_invalid`, the keys cannot be used as they are.
 
     """
+    # A link stays one: notes and SQLite's own files are next to the file itself.
+    path = path.resolve()
     opened = path.stat()
     # SQLite needs two more files next to it while it is in use; without them it is read-only.
     makes_files = os.access(path.parent, os.W_OK) or has_wal(path)
     is_read_only = not (os.access(path, os.W_OK) and makes_files)
     file = StoreFile(
-        path=path.absolute(),
+        path=path,
         opened=opened,
         is_read_only=is_read_only,
         is_at_rest=is_read_only and not has_wal(path),
     )
-    with _HEADERS:
-        same = next((one for one in _OPEN.values() if one.id == file.id), None)
-        page = b"" if same is not None else _first_page(path)
+    same, page = _peek(path, opened)
     if same is not None:
         return replace(file, key=same.key)
     source = source_of(path, key_file) or (copy_of and source_of(copy_of, None))
-    return replace(file, key=find_key(path.absolute(), page, source=source))
+    return replace(file, key=find_key(path, page, source=source))
 
 
-def _first_page(path: Path) -> bytes:
+def _peek(path: Path, status: os.stat_result) -> tuple[StoreFile | None, bytes]:
+    """Return a file as this process has it open, or else its first page."""
+    with _HEADERS:
+        for one in _OPEN.values():
+            if os.path.samestat(one.opened, status):
+                return one, b""
+        return None, read_header(path)
+
+
+def is_sealed(path: Path) -> bool:
+    """Return whether a file is sealed; False for an empty one, or none."""
+    if not path.exists():
+        return False
+    same, page = _peek(path, path.stat())
+    return not is_plain(page or PLAIN) if same is None else same.key is not None
+
+
+def key_of_copy(
+    origin: StoreFile, store: Path, *, key_file: Path | None
+) -> tuple[Key | None, KeySource | None]:
+    """Return the key that a restored store gets, and where to note that it is.
+
+    Raises:
+        UnavailableError: `key_missing`, there is none where the keys of the store are.
+
+    """
+    source = source_of(store, key_file)
+    # The note of a plain store, left by a crash, does not matter if there are no keys.
+    if source and (key_file or not store.exists() or is_sealed(store) or source.read()):
+        return find_key(store, b"", source=source), source
+    with suppress(UnavailableError, FileNotFoundError):
+        if present := found_file(store).key:
+            return present, None
+    return origin.key, source_of(origin.path, None)
+
+
+def read_header(path: Path) -> bytes:
+    """Read the first page of a file, outside SQLite."""
     with path.open("rb") as file:
         return file.read(HEADER_BYTES)

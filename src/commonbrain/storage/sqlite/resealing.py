@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.storage.interface import Holdings, Progress
 from commonbrain.storage.sqlite.backup import (
     WAIT_S,
@@ -24,8 +24,9 @@ from commonbrain.storage.sqlite.backup import (
     sync_folder,
 )
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.storage.sqlite.file import StoreFile, found_file, known_copies
+from commonbrain.storage.sqlite.file import StoreFile, found_file, known_copies, read_header
 from commonbrain.storage.sqlite.sealing import (
+    KEY_DIGITS,
     Key,
     KeySource,
     derive_key,
@@ -33,7 +34,6 @@ from commonbrain.storage.sqlite.sealing import (
     make_key,
     make_salt,
     note_source,
-    source_of,
 )
 
 PASSPHRASE_CHARS_MIN: Final = 15
@@ -90,8 +90,13 @@ def plan_sealing(store: Path, sealing: Sealing | None, *, key_file: Path | None 
         )
     file = found_file(store, key_file=key_file)
     _check_change(file, sealing)
-    if sealing is not None:
-        _check_source(sealing, key_file)
+    if (names := file.opened.st_nlink) > 1:
+        raise InvalidInputError(
+            f"The store {file.path} has {names} names (hard links), and the others would not be "
+            "changed.",
+            hint="Delete the others, which `find FOLDER -samefile FILE` lists, and try again.",
+        )
+    _check_source(sealing, key_file)
     file.check_writable()
     return SealPlan(
         store=str(file.path),
@@ -115,11 +120,18 @@ def _check_change(file: StoreFile, sealing: Sealing | None) -> None:
         )
 
 
-def _check_source(sealing: Sealing, key_file: Path | None) -> None:
-    named = key_file and KeySource("file", str(key_file.expanduser().absolute()))
-    if named is not None and sealing.source != named:
+def _check_source(sealing: Sealing | None, key_file: Path | None) -> None:
+    named = key_file and key_file.expanduser().resolve()
+    if sealing is None:
+        if named:
+            raise InvalidInputError(
+                "COMMONBRAIN_KEY_FILE is set, and no plain store is opened with it.",
+                hint="Unset it wherever the store is used, then try again.",
+            )
+        return
+    if named and not (sealing.source and Path(sealing.source.name).resolve() == named):
         raise InvalidInputError(
-            f"COMMONBRAIN_KEY_FILE says that the key is in {named}.",
+            f"COMMONBRAIN_KEY_FILE says that the key is in the file {named}.",
             hint="Seal the store with that file, or unset the variable.",
         )
     if sealing.source is None and len(sealing.passphrase or "") < PASSPHRASE_CHARS_MIN:
@@ -163,9 +175,10 @@ def reseal(
         partial_path(file.path) as partial,
     ):
         lock_out_others(connection, file, sqlite=module)
-        key = _key_for(sealing, file, key_file=key_file)
+        key = _key_for(sealing, file)
         copy_store(connection, partial, origin=file, key=key, on_progress=on_progress)
         if source is not None:
+            _check_key_exists(source, partial)
             note_source(file.path, source)
         partial.replace(file.path)
         sync_folder(file.path.parent)
@@ -174,19 +187,37 @@ def reseal(
     return plan
 
 
-def _key_for(sealing: Sealing | None, file: StoreFile, *, key_file: Path | None) -> Key | None:
+def _key_for(sealing: Sealing | None, file: StoreFile) -> Key | None:
     """Return the new key of a store, after it was written to its source."""
     if sealing is None:
         return None
     source = sealing.source
     if source is None:
         return derive_key(sealing.passphrase or "", make_salt())
-    keys = source.read()
-    if not keys or (sealing.is_rotation and source == source_of(file.path, key_file)):
-        keys = [make_key(source), *keys]
-    # The former key opens the store until the new one is in its place, and older backups for ever.
-    if file.key is not None and file.key.digits not in {key.digits for key in keys}:
-        keys = [*keys, dataclasses.replace(file.key, digits=file.key.digits[:64])]
-    if keys != source.read():
-        source.write(keys)
-    return keys[0]
+    former = file.key and dataclasses.replace(
+        file.key, digits=file.key.digits[:KEY_DIGITS], source=str(source)
+    )
+
+    def with_new(keys: list[Key]) -> list[Key]:
+        if not keys or (sealing.is_rotation and former in keys):
+            keys = [make_key(source), *keys]
+        # The former one opens the store until it is replaced, and older backups for ever.
+        return keys if former is None or former in keys else [*keys, former]
+
+    return source.update(with_new)[0]
+
+
+def _check_key_exists(source: KeySource, partial: Path) -> None:
+    """Check that the keys of a source, read again, open a new file: others may have changed them.
+
+    Raises:
+        UnavailableError: `key_missing`, none does.
+
+    """
+    page = read_header(partial)
+    if not any(key.fits(page) for key in source.read()):
+        raise UnavailableError(
+            f"The new key is not in {source} any more: something else changed it meanwhile.",
+            code="key_missing",
+            hint="The store is unchanged. Try again.",
+        )

@@ -12,7 +12,7 @@ import hmac
 import os
 import re
 import stat
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
@@ -53,8 +53,11 @@ _PAGE_NUMBER: Final = (1).to_bytes(4, "little")
 _DISTINCT_MIN: Final = 240
 """Different bytes in the first page of a sealed file: nearly all 256; in others far fewer."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_DIGITS: Final = re.compile(rf"[0-9a-fA-F]{{{2 * _KEY_BYTES}}}")
+KEY_DIGITS: Final = 2 * _KEY_BYTES
+_DIGITS: Final = re.compile(rf"[0-9a-fA-F]{{{KEY_DIGITS}}}")
 _SERVICE: Final = "commonbrain"
+_LOCK_S: Final = 10.0
+"""Seconds to wait for another process that changes keys; it takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +124,39 @@ class KeySource:
             raise InvalidInputError(
                 f"There is a line in {self} that is no key.",
                 code="key_invalid",
-                hint=f"A key is a line of {2 * _KEY_BYTES} hexadecimal digits, such as "
+                hint=f"A key is a line of {KEY_DIGITS} hexadecimal digits, such as "
                 f"`openssl rand -hex {_KEY_BYTES}` prints.",
             )
         return [Key(line.lower(), str(self)) for line in lines]
+
+    def update(self, change: Callable[[list[Key]], list[Key]]) -> list[Key]:
+        """Change its keys, and return them; several stores may share them.
+
+        Raises:
+            InvalidInputError: as for `read`.
+            UnavailableError: they cannot be read or written; the former ones are unchanged.
+
+        """
+        keys = self.read()
+        if change(keys) == keys:
+            return keys
+        try:
+            with self._lock():
+                keys = change(self.read())
+                self.write(keys)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        return keys
+
+    def _lock(self) -> AbstractContextManager[object]:
+        """Exclude other changes; the entry of a store that was moved is that of one store."""
+        from filelock import FileLock  # noqa: PLC0415 stores open without
+
+        path = Path(self.name).resolve()
+        lock = path.with_name(f".{path.name}.lock")
+        return (
+            FileLock(lock, timeout=_LOCK_S, mode=0o600) if path.parent.is_dir() else nullcontext()
+        )
 
     def write(self, keys: list[Key]) -> None:
         """Write keys, newest first, so that only their owner can read them.
@@ -159,7 +191,8 @@ class KeySource:
             raise self._unavailable(error) from error
 
     def _write_file(self, text: str) -> None:
-        path = Path(self.name)
+        # A link stays one.
+        path = Path(self.name).resolve()
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             with open(partial, "x", encoding="ascii", opener=_open_private) as file:
@@ -225,6 +258,7 @@ def note_source(store: Path, source: KeySource | None) -> None:
 
 
 def _note(store: Path) -> Path:
+    store = store.resolve()
     return store.with_name(store.name + NOTE)
 
 
