@@ -11,6 +11,7 @@ from typing import Final
 
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import CommonbrainError
+from commonbrain.storage.sqlite import PLAIN
 
 _FIXED_IN: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
@@ -39,8 +40,6 @@ def driver(*, is_sealed: bool = False) -> ModuleType:
 
 
 _WAIT_S: Final = 0.1
-PLAIN: Final = b"SQLite format 3\0"
-"""The first bytes of a file that is not sealed."""
 
 
 def may_mention(path: Path, phrases: Sequence[str], *, key_file: Path | None = None) -> bool:

@@ -19,7 +19,8 @@ from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import Finding
-from commonbrain.storage.sqlite.driver import PLAIN, driver
+from commonbrain.storage.sqlite import PLAIN
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.sealing import (
     HEADER_BYTES,
     Key,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.values import dataclass, field
-from commonbrain.storage.sqlite.driver import PLAIN
+from commonbrain.storage.sqlite import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
