@@ -37,8 +37,8 @@ def sealed(memories: int = typer.Argument(default=10_000)) -> None:
         sizes = [store.stat().st_size for store in stores]
         opening = [[timed(partial(_open, store)) for store in stores] for _ in range(_WARM)]
         brains = [opened.enter_context(commonbrain.open(store)) for store in stores]
-        asked = questions(2 * (_RUNS + _WARM), of=memories)
-        recalls = _by_turns(brains, "recall", asked)
+        queries = questions(2 * (_RUNS + _WARM), of=memories)
+        recalls = _by_turns(brains, "recall", queries)
         fresh = list(drafts(memories + 2 * (_RUNS + _WARM)))[memories:]
         writes = _by_turns(brains, "remember", fresh)
     print(f"{memories:,} memories: {sizes[0]:,} bytes, sealed {sizes[1] / sizes[0]:.3f} times")

@@ -8,6 +8,8 @@ from typing import Final
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from commonbrain.runtime.callers import AGENT_VARIABLES
+
 TIMEOUT_S = 60.0
 """How long a test waits for another process before it fails; a healthy one takes a second."""
 AS_PERSON: Final = {"COMMONBRAIN_AS_OWNER": "true"}
@@ -18,6 +20,8 @@ AS_AGENT: Final = {"COMMONBRAIN_AS_OWNER": "false"}
 def clean_environment(**more: str) -> dict[str, str]:
     """Give the environment without settings of Python and of the product, but for those given.
 
+    Nor has it the variables of an agent that runs the tests.
+
     The tests' own folder of logs and early events stays, so that no user's home is written to.
     Commands act for the owner of the store, as those that a person types at a terminal.
     """
@@ -25,7 +29,9 @@ def clean_environment(**more: str) -> dict[str, str]:
     own_state = {"COMMONBRAIN_STATE"}
     given = os.environ.items()
     inherited = {
-        name: value for name, value in given if name in own_state or not name.startswith(own)
+        name: value
+        for name, value in given
+        if name in own_state or not (name.startswith(own) or name in AGENT_VARIABLES)
     }
     return inherited | AS_PERSON | more
 

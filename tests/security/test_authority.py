@@ -174,14 +174,15 @@ def test_derived_text_has_no_more_authority_than_its_source(person: Brain, model
 
 
 def test_bulk_forget_above_twenty_takes_a_person(person: Brain, model: Brain) -> None:
+    bob = model.acting_as(agent="bob")
     for number in range(21):
-        stored(model, f"Run {number} took {number + 40} seconds.", kind="event")
+        stored(bob, f"Run {number} took {number + 40} seconds.", kind="event")
 
     with pytest.raises(RejectedError) as refused:
-        model.forget(agent="mallory", reason=WHY, confirm=21)
+        model.forget(agent="bob", reason=WHY, confirm=21)
 
     assert refused.value.code == "person_required"
-    assert person.forget(agent="mallory", reason="noise", confirm=21).count == 21
+    assert person.forget(agent="bob", reason="noise", confirm=21).count == 21
 
 
 def test_rules_of_a_file_that_a_model_imports_wait(
@@ -247,7 +248,7 @@ def test_command_at_a_terminal_is_a_persons_unless_an_agent_runs_it(
 ) -> None:
     assert environment.keys() <= AGENT_VARIABLES
 
-    output = _typed(path, **{**dict.fromkeys(AGENT_VARIABLES, ""), **AS_AGENT, **environment})
+    output = _typed(path, **{**AS_AGENT, **environment})
 
     assert ("quarantined" in output) is is_held
 

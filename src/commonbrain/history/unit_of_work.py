@@ -116,6 +116,8 @@ class UnitOfWork(WriteContext):
 def check_forgotten(unit: UnitOfWork, memories: Sequence[Memory]) -> None:
     """Check that a model forgets few memories a day; what its session wrote is not counted.
 
+    A program without sessions, such as the adapter of a framework, is one.
+
     Raises:
         RejectedError: `person_required`.
 
@@ -128,7 +130,7 @@ def check_forgotten(unit: UnitOfWork, memories: Sequence[Memory]) -> None:
     others = [
         one
         for one in known.values()
-        if caller.session is None or (one.agent, one.session) != (caller.agent, caller.session)
+        if one.agent != caller.agent or caller.session not in {None, one.session}
     ]
     if len(others) > FORGET_ALONE_MAX:
         check_is_person(caller, f"Forgetting more than {FORGET_ALONE_MAX} memories within a day")

@@ -180,10 +180,10 @@ def commit(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) ->
 
 _OF_AUTHOR: Final = (
     *("agent", "auto_captured", "confidence", "detail", "expires_at", "headline", "label"),
-    *("occurred_at", "payload", "people", "pinned", "rating", "salience", "source_ref"),
-    *("source_message_id", "tags", "topics"),
+    *("occurred_at", "payload", "people", "salience", "source_message_id", "source_ref"),
+    *("tags", "topics"),
 )
-"""What an author says of a text."""
+"""What an author says of a text; pins and votes are of those who read it."""
 
 
 def confirm(
