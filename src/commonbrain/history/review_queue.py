@@ -95,7 +95,7 @@ class PendingItem:
     text: str
     """The whole text, whatever the headline says."""
     effects: tuple[str, ...]
-    """What it would be and do beside saying its text."""
+    """Its kind, and what it would do to agents: bind them, be shown, expire."""
     change: Action | None
     target: str | None
     target_memory: MemorySummary | None
@@ -387,7 +387,7 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
         PendingItem(
             memory=_summarize(one),
             text=one.text,
-            effects=_effects_of(one),
+            effects=tuple(_effects_of(one)),
             change=change.op if change else None,
             target=ids.show(ids.MEMORY, change.id) if change else None,
             target_memory=seen.get(change.id) if change else None,
@@ -401,22 +401,21 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
     )
 
 
-def _effects_of(memory: Memory) -> tuple[str, ...]:
-    skill, ends_at = skill_of(memory), memory.expires_at
-    shown = "always shown" if skill and skill.always_on else "shown by its keywords"
-    each = (
-        (True, f"a {memory.kind}"),
-        (severity_of(memory.detail) is Severity.BLOCKER, Severity.BLOCKER),
-        (skill is not None, f"skill {skill.name if skill else ''}, {shown}"),
-        (must_be_acknowledged(memory.detail), "to be acknowledged by all"),
-        (memory.scope is Scope.GLOBAL, "in every project"),
-        (memory.pinned, "pinned"),
-        (
-            ends_at is not None,
-            f"until {ends_at and show_day(ends_at)}",
-        ),
-    )
-    return tuple(text for holds, text in each if holds)
+def _effects_of(memory: Memory) -> Iterator[str]:
+    yield f"a {memory.kind}"
+    if severity_of(memory.detail) is Severity.BLOCKER:
+        yield Severity.BLOCKER
+    if (skill := skill_of(memory)) is not None:
+        shown = "always shown" if skill.always_on else "shown by its keywords"
+        yield f"skill {skill.name}, {shown}"
+    if must_be_acknowledged(memory.detail):
+        yield "to be acknowledged by all"
+    if memory.scope is Scope.GLOBAL:
+        yield "in every project"
+    if memory.pinned:
+        yield "pinned"
+    if memory.expires_at is not None:
+        yield f"until {show_day(memory.expires_at)}"
 
 
 def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:

@@ -60,7 +60,7 @@ def rows_of(reply: ReviewQueue) -> tuple[ReviewRow, ...]:
 
 
 def _question_of(row: ReviewRow) -> tuple[object, ...]:
-    """Return what tells questions apart: pending texts of one call, such as a file, are one."""
+    """Return the key of a question: pending texts of one call, such as a file, are one."""
     if isinstance(row, PendingItem) and row.change is None:
         return row.memory.agent, row.memory.project, row.since
     return (id(row),)
