@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.terminal import print_line, print_value, progress_bar
+from commonbrain.cli.terminal import check_may_ask, print_line, print_value, progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import pluralize
 
@@ -75,10 +75,7 @@ def _change(
     from commonbrain.runtime.callers import check_command_is_of_person  # noqa: PLC0415
     from commonbrain.runtime.stores import preview_sealing, reseal  # noqa: PLC0415
 
-    if as_json and not (options.is_confirmed or options.is_dry_run):
-        raise InvalidInputError(
-            "--json cannot ask for confirmation.", hint="Add --yes, or --dry-run for a preview."
-        )
+    check_may_ask(as_json=as_json, is_confirmed=options.is_confirmed, is_dry_run=options.is_dry_run)
     plan = preview_sealing(state.store, sealing)
     if not as_json:
         _print_plan(plan)

@@ -15,13 +15,13 @@ from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.terminal import (
     Sanitized,
+    check_may_ask,
     make_table,
     print_line,
     print_table,
     print_value,
     progress_bar,
 )
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import pluralize
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import (
@@ -181,10 +181,7 @@ def run_restore(state: GlobalOptions, options: BackupOptions, *, as_json: bool) 
     from commonbrain.runtime.callers import check_command_is_of_person  # noqa: PLC0415
     from commonbrain.runtime.stores import preview_restore, restore  # noqa: PLC0415
 
-    if as_json and not (options.is_confirmed or options.is_dry_run):
-        raise InvalidInputError(
-            "--json cannot ask for confirmation.", hint="Add --yes, or --dry-run for a preview."
-        )
+    check_may_ask(as_json=as_json, is_confirmed=options.is_confirmed, is_dry_run=options.is_dry_run)
     plan = preview_restore(options.file, state.store)
     if options.is_dry_run and as_json:
         print_value(plan)

@@ -15,7 +15,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from commonbrain.api.operation import Operation
-from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert
 from commonbrain.model.recall_result import BINDING, HEADING
 
@@ -149,3 +149,16 @@ def progress(*, is_shown: bool) -> "Progress":
         console=console,
         disable=not (is_shown and console.is_terminal),
     )
+
+
+def check_may_ask(*, as_json: bool, is_confirmed: bool, is_dry_run: bool) -> None:
+    """Check that a command which has to be confirmed is, or can ask for it.
+
+    Raises:
+        InvalidInputError: its output is JSON; nothing was done.
+
+    """
+    if as_json and not (is_confirmed or is_dry_run):
+        raise InvalidInputError(
+            "--json cannot ask for confirmation.", hint="Add --yes, or --dry-run for a preview."
+        )
