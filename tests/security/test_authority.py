@@ -157,6 +157,25 @@ def test_newer_fact_of_a_model_claims_nothing_and_asks_a_person_once(
     assert len(questions) == 1
 
 
+@pytest.mark.parametrize("is_revised", [True, False])
+def test_question_to_a_person_outlives_the_text_that_raised_it(
+    person: Brain, model: Brain, *, is_revised: bool
+) -> None:
+    fact = stored(person, "The port of web1 is 8001.", kind="fact")
+    raised = stored(model, "The port of web1 is 8002.", kind="fact")
+    assert len(person.review().conflicts) == 1
+
+    if is_revised:
+        model.revise.supersede(raised, "The port of web1 is 8003.", reason="I read it again")
+    else:
+        model.forget(raised, reason="I read it again")
+        stored(model, "The port of web1 is 8003.", kind="fact")
+
+    [question] = person.review().conflicts
+    assert fact in str(question)
+    assert "8003" in str(question)
+
+
 def test_task_of_a_person_is_closed_by_the_agent_that_did_it(person: Brain, model: Brain) -> None:
     task = stored(person, "Write the release notes.", kind="task")
 

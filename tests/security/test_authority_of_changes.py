@@ -194,6 +194,32 @@ def test_model_forgets_few_memories_of_others_within_a_day(
     assert later.forget(known[20], reason=WHY).count == 1
 
 
+def test_archiving_many_counts_as_forgetting(person: Brain, model: Brain, later: Brain) -> None:
+    known = _facts(model, 21)
+
+    with pytest.raises(RejectedError) as refused:
+        later.bulk_edit(known, "archive", reason=WHY, confirm=21)
+
+    assert refused.value.code == "person_required"
+    assert {person.get(one).state for one in known} == {"active"}
+    assert model.bulk_edit(known, "archive", reason="a trial run", confirm=21).count == 21
+
+
+def test_what_a_forgotten_premise_takes_with_it_counts(
+    person: Brain, model: Brain, later: Brain
+) -> None:
+    known = _facts(model, 21)
+    premise = stored(later, "All of these runs were of the old build.", kind="fact")
+    for one in known:
+        later.revise.link(one, premise, type="depends_on", reason=WHY)
+
+    with pytest.raises(RejectedError) as refused:
+        later.forget(premise, reason=WHY)
+
+    assert refused.value.code == "person_required"
+    assert {person.get(one).state for one in (premise, *known)} == {"active"}
+
+
 def test_session_takes_back_all_that_it_wrote(model: Brain) -> None:
     known = _facts(model, 22)
 

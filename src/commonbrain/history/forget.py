@@ -24,7 +24,6 @@ from commonbrain.history.selection import (
 )
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
-    check_forgotten,
     read_unit,
     validate_reason,
     write_unit,
@@ -151,7 +150,6 @@ def _forget(
     if preview.count > 1 and confirm != preview.count:
         return preview
     check_pending_acks_of(unit, selection.taken, is_resolving=True)
-    check_forgotten(unit, selection.taken)
     for memory in selection.taken:
         check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
         forgotten = replace(memory, state=State.FORGOTTEN)

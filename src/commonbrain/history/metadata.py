@@ -19,7 +19,7 @@ from commonbrain.history.change_plan import (
     check_current,
     show,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, check_forgotten
+from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.sources import SCOPE_WIDTH
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_chars, parse_choice
@@ -194,8 +194,6 @@ def set_expiry(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
         raise InvalidInputError(
             f"{given} is not ahead.", hint="Give a later time, or forget the memory."
         )
-    if expires_at is not None and is_authorized(unit.caller, memory):
-        check_forgotten(unit, [memory])
     return ChangePlan(steps=amend_steps(memory, replace(memory, expires_at=expires_at)))
 
 

@@ -22,7 +22,6 @@ from commonbrain.history.selection import (
 )
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
-    check_forgotten,
     read_unit,
     validate_reason,
     vectors_of,
@@ -100,11 +99,6 @@ class _Reversal:
     def is_due(self) -> bool:
         """Whether there is anything to do."""
         return self.after != self.before or bool(self.related)
-
-    @property
-    def is_forgetting(self) -> bool:
-        """Whether it forgets the memory."""
-        return self.after.state is State.FORGOTTEN is not self.before.state
 
     def described(self) -> str:
         """Describe what is reverted."""
@@ -520,7 +514,6 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
         return preview
     due = [reversal.before for reversal in reversals if reversal.is_due]
     check_pending_acks_of(unit, due, is_resolving=True)
-    check_forgotten(unit, [one.before for one in reversals if one.is_forgetting])
     token = ids.show(
         "und", ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
     )

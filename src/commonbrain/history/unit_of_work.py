@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.batch import WriteContext
@@ -108,13 +109,19 @@ class UnitOfWork(WriteContext):
             )
 
     def propagate_invalidation(self) -> AffectedDependents | None:
-        """Update the dependents of this change; called last in its transaction."""
+        """Update the dependents of this change; called last in its transaction.
+
+        Raises:
+            RejectedError: `person_required`, a model ended too much of what others wrote.
+
+        """
         step = propagate(self.tx, self.change_context(Action.CASCADE, None))
+        _check_ended(self)
         return summarize_affected(self.tx, self.caller, step=step, now=self.now)
 
 
-def check_forgotten(unit: UnitOfWork, memories: Sequence[Memory]) -> None:
-    """Check that a model forgets few memories a day; what its session wrote is not counted.
+def _check_ended(unit: UnitOfWork) -> None:
+    """Check that a model ends few memories a day; what its session wrote is not counted.
 
     A program without sessions, such as the adapter of a framework, is one.
 
@@ -123,13 +130,13 @@ def check_forgotten(unit: UnitOfWork, memories: Sequence[Memory]) -> None:
 
     """
     caller = unit.caller
-    if caller.authority is Authority.PERSON or not memories:
+    ended_by = partial(unit.tx.changes.ended_by, caller.agent)
+    if caller.authority is Authority.PERSON or not ended_by(since=unit.now):
         return
-    earlier = unit.tx.changes.forgotten_by(caller.agent, since=unit.now - timedelta(days=1))
-    known = {**unit.tx.memories.get(earlier), **{one.id: one for one in memories}}
+    ended = unit.tx.memories.get(ended_by(since=unit.now - timedelta(days=1)))
     others = [
         one
-        for one in known.values()
+        for one in ended.values()
         if one.agent != caller.agent or caller.session not in {None, one.session}
     ]
     if len(others) > FORGET_ALONE_MAX:

@@ -17,7 +17,7 @@ from commonbrain.ingestion.deduplication import (
 from commonbrain.ingestion.result import SimilarMemory
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, FactDetail, Kind
-from commonbrain.model.links import DISAGREEMENTS, Basis, LinkType, is_sure, link_of
+from commonbrain.model.links import DISAGREEMENTS, Basis, Link, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
@@ -97,7 +97,7 @@ def detect_changes(
     disputed = [change.older.id for change in changes if change.is_disputed]
     links = tx.links.touching(disputed, types=DISAGREEMENTS) if disputed else ()
     changed_ids = {link.to_id for link in links if link.type is LinkType.CHANGES and is_sure(link)}
-    asked_ids = {id_ for link in links for id_ in (link.from_id, link.to_id)}
+    asked_ids = _asked(context, links)
     open_ = (
         one
         for one in changes
@@ -105,6 +105,22 @@ def detect_changes(
         and (one.is_claimed or one.older.id not in asked_ids)
     )
     return tuple(islice(open_, CHANGES_MAX))
+
+
+def _asked(context: WriteContext, links: Sequence[Link]) -> set[int]:
+    """Return what a person is asked about already, or has decided.
+
+    A question is gone once the memory that raised it is revised, or withdrawn by its author.
+    """
+    ends = {id_ for link in links for id_ in (link.from_id, link.to_id)}
+    known = context.tx.memories.get(ends - context.options.exclude_ids)
+    return {
+        id_
+        for link in links
+        for id_, other in ((link.from_id, link.to_id), (link.to_id, link.from_id))
+        if other in known
+        and (known[other].state in CURRENT_STATES or known[other].superseded_by == id_)
+    }
 
 
 def changed_by(tx: Transaction, id_: int) -> Memory | None:

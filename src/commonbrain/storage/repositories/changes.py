@@ -13,6 +13,7 @@ from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import State
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Revision
+from commonbrain.model.scope import Authority
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
@@ -47,7 +48,10 @@ _ENDED: Final = select(changes.c.memory_id, changes.c.after).where(
     changes.c.tenant_id == bindparam("tenant"),
     changes.c.agent == bindparam("agent"),
     changes.c.at >= bindparam("since", type_=Instant()),
-    changes.c.action.in_([Action.FORGET, Action.UNDO, Action.SET_EXPIRY]),
+    changes.c.action.in_(
+        [Action.FORGET, Action.UNDO, Action.SET_EXPIRY, Action.PRUNE, Action.CASCADE]
+    ),
+    changes.c.authority != Authority.PERSON,
 )
 _KIND: Final = select(memories.c.kind).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id == bindparam("memory")
@@ -148,13 +152,16 @@ class ChangeRepository:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant}).mappings()
         return [_change(row) for row in rows]
 
-    def forgotten_by(self, agent: str, *, since: datetime) -> list[int]:
-        """List the memories that an agent forgot since, by `forget` or `undo`, or let expire."""
+    def ended_by(self, agent: str, *, since: datetime) -> list[int]:
+        """List the memories that a model forgot or archived since, or let expire.
+
+        Those that lost their support by what it did are among them.
+        """
         rows = self.work.rows(_ENDED, {"agent": agent, "since": since})
         return [
             id_
             for id_, after in rows
-            if after.get("state") == State.FORGOTTEN or after.get("expires_at")
+            if after.get("state") in {State.FORGOTTEN, State.ARCHIVED} or after.get("expires_at")
         ]
 
     def believed(self, ids: Sequence[int]) -> dict[int, list[BeliefPeriod]]:
