@@ -111,3 +111,13 @@ def test_skills_of_a_model_leave_a_persons(person: Brain, model: Brain) -> None:
     assert briefing.working_context is not None
     assert checked is not None
     assert briefing.working_context.skills[0].id == checked.skills[0].id == skill
+
+
+def test_urgent_messages_of_models_do_not_hide_a_persons(person: Brain, model: Brain) -> None:
+    person.message.send("all", "Stop all deploys.", priority="urgent")
+    for number in range(60):
+        model.message.send("all", f"Deploy {number} is done.", priority="urgent")
+
+    briefing = person.acting_as(agent="ann").boot()
+
+    assert briefing.urgent[0].headline == "Stop all deploys."

@@ -77,6 +77,17 @@ def test_no_file_of_a_sealed_store_has_its_words(home: Path) -> None:
     assert files_with(WORD, home) == {"all.jsonl"}
 
 
+def test_agent_is_told_that_rules_are_missing_without_the_key(home: Path) -> None:
+    run(home, "remember", "--kind", "rule", f"Never feed the {WORD}.")
+    (home / "key").unlink()
+    event = {"session_id": "one", "cwd": str(home / "work"), "tool_input": {"command": "git commit"}}
+
+    for name in ("session-start", "before-commit"):
+        shown = run(home, "hook", "claude-code", name, given=json.dumps(event))
+
+        assert "rules that bind here may be missing: key_missing" in shown
+
+
 def test_hooks_know_whether_a_sealed_store_has_a_word(home: Path) -> None:
     run(home, "remember", f"The {WORD} nests behind the boathouse.")
     store = home / "brain.db"

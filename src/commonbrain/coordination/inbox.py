@@ -28,9 +28,9 @@ _URGENT, _UNREAD, _READ = range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadSummary:
-    """The number of unread messages, counted up to 1,000, and the newest urgent ones, up to 50.
+    """The number of unread messages, and up to 50 urgent ones: of people first, then the newest.
 
-    Those of people come first.
+    Up to 1,000 are counted, and read for those of people.
     """
 
     count: int = 0
@@ -46,13 +46,16 @@ def unread_of(
     # A small inbox is counted by reading it; only a full one needs another query.
     is_all = len(top) < _TOP_MAX
     count = len(top) if is_all else tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
+    if not is_all and top[-1].is_urgent:
+        # Behind a flood of models, that of a person is still among the first.
+        top = tx.messages.unread(reader, below=TOP, limit=UNREAD_COUNTED_MAX)
     urgent = [one.message_id for one in top if one.is_urgent]
     memories = tx.memories.get(urgent)
     shown = [
         memories[id_] for id_ in urgent if id_ in memories and is_visible(caller, memories[id_])
     ]
     shown.sort(key=lambda one: one.authority.rank)
-    return UnreadSummary(count=count, urgent=tuple(shown))
+    return UnreadSummary(count=count, urgent=tuple(shown[:_TOP_MAX]))
 
 
 def count_by_thread(count: int) -> str:

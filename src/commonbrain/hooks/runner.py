@@ -35,7 +35,7 @@ from commonbrain.hooks.table import (
     HookEvent,
     read_event,
 )
-from commonbrain.model.errors import ACTION_ITEMS_PENDING, CommonbrainError
+from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
 from commonbrain.runtime.callers import (
@@ -51,6 +51,7 @@ from commonbrain.runtime.local_socket import ask
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
+_UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
 _SECONDS_MAX: Final = 60
 """The maximum in the settings."""
 
@@ -165,6 +166,9 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
+        if running.code in KEYLESS and hook.action in SHOWS_RULES:
+            # Nobody reads the stderr of a hook that does not fail.
+            running.answer = _formatted(hook, inert_line(f"{_UNREAD}: {running.complaint}"))
         if running.is_late:
             HookRuns(state_folder(os.environ)).count(hook.client, hook.event, outcome=TIMED_OUT)
     if hook is not None and hook.warns and running.code == ACTION_ITEMS_PENDING:

@@ -93,6 +93,8 @@ class BusyError(UnavailableError):
 
 ACTION_ITEMS_PENDING: Final = "action_items_pending"
 """The code of a write that waits until action items are acknowledged."""
+KEYLESS: Final = frozenset({"key_missing", "key_wrong"})
+"""The codes of a sealed store that cannot be opened."""
 
 
 class DeadlineError(UnavailableError):

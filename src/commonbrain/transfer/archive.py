@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_type_hints
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -125,13 +126,15 @@ def from_json(value: object) -> Record:
 
     """
     try:
-        return _read(value)
+        record = _read(value)
+        _check_values(record)
+        return record
     except ValidationError as error:
         wrong = {".".join(map(str, one["loc"])) or "record" for one in error.errors()}
         raise NotARecord(f"malformed: {', '.join(sorted(wrong))}") from error
     except CommonbrainError as error:
         raise NotARecord(str(error)) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise NotARecord("not a record of this format") from error
 
 
@@ -196,6 +199,40 @@ def _each(fields: Mapping[str, Any], turn: Callable[[str, Any], Any]) -> Fields:
     }
 
 
+_NUMBER_END: Final = ids.make_id(datetime(2100, 1, 1, tzinfo=UTC), 0)
+"""Above every number and id that a store writes; ids up to 63 bits are left for later ones."""
+_NUMBER_MIN: Final = -(2**31)
+
+
+def _check_values(value: object) -> None:
+    """Check that the values of a record, at any depth, are such as a store writes.
+
+    Raises:
+        NotARecord: a number is out of range, a time has no zone, or a text is too long or has NUL.
+        OverflowError: a time is not within the years 1 to 9999 in UTC.
+        UnicodeEncodeError: half a surrogate pair is in a text.
+
+    """
+    match value:
+        case str() if len(value.encode()) > limits.TEXT_BYTES_MAX or "\0" in value:
+            raise NotARecord("a text is too long, or has NUL in it")
+        case datetime(tzinfo=None):
+            raise NotARecord("a time has no zone")
+        case datetime():
+            value.astimezone(UTC)
+        case int() | float() if not _NUMBER_MIN <= value < _NUMBER_END:
+            raise NotARecord("a number is out of range")
+        case Mapping():
+            _check_values(tuple(cast("Mapping[object, object]", value).values()))
+        case tuple() | list():
+            for one in cast("Sequence[object]", value):
+                _check_values(one)
+        case _ if is_dataclass(value):
+            _check_values(tuple(getattr(value, one.name) for one in fields(value)))
+        case _:
+            pass
+
+
 def _bounded(memory: Memory) -> Memory:
     if len(memory.body.encode()) > limits.TEXT_BYTES_MAX:
         raise NotARecord(f"the body is longer than {limits.TEXT_BYTES_MAX:,} bytes")
@@ -203,6 +240,8 @@ def _bounded(memory: Memory) -> Memory:
         raise NotARecord(f"the headline is longer than {limits.HEADLINE_CHARS_MAX} characters")
     if not (0 <= memory.confidence <= 1 and 0 <= memory.salience <= 1):
         raise NotARecord("confidence and salience are 0 to 1")
+    if min(memory.access_count, memory.superseded_count) < 0:
+        raise NotARecord("a count is negative")
     return memory
 
 

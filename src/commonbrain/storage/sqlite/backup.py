@@ -24,6 +24,7 @@ from sqlalchemy import exc
 from commonbrain.clock import Clock
 from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import (
+    KEYLESS,
     CommonbrainError,
     InvalidInputError,
     StoreCorruptError,
@@ -353,7 +354,7 @@ def plan_restore(file: Path, store: Path, *, key_file: Path | None = None) -> Re
                 raise
             trouble = error.message
         except UnavailableError as error:
-            if error.code not in _NO_KEY:
+            if error.code not in KEYLESS:
                 raise
             trouble = error.message
     return Replacement(
@@ -422,7 +423,6 @@ def put_in_place(
     )
 
 
-_NO_KEY: Final = frozenset({"key_missing", "key_wrong"})
 
 
 def _backup_file(file: Path, store: Path, *, key_file: Path | None) -> StoreFile:
@@ -476,7 +476,7 @@ def _exclusive(store: Path, *, key_file: Path | None) -> Generator[None]:
     try:
         file = found_file(store, key_file=key_file)
     except UnavailableError as error:
-        if error.code not in _NO_KEY:
+        if error.code not in KEYLESS:
             raise
         # As a damaged file, one without its key cannot be locked.
         yield
