@@ -3,7 +3,12 @@
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.model.scope import Authority, Role
+from commonbrain.retrieval.edits import RecallForEdit
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.retrieve import VECTOR
+from commonbrain.text.code_names import EditedCode
 from tests.asking import stored
 
 MANY = 40
@@ -121,3 +126,122 @@ def test_urgent_messages_of_models_do_not_hide_a_persons(person: Brain, model: B
     briefing = person.acting_as(agent="ann").boot()
 
     assert briefing.urgent[0].headline == "Stop all deploys."
+
+
+QUESTION = "can I deploy the api today, it is Friday?"
+OWN = {
+    "rule": "Never deploy on a Friday without the approval of Dana.",
+    "fact": "Deploys on a Friday need the approval of Dana.",
+}
+
+
+def _flood_deploys(model: Brain, kind: str, *, count: int) -> None:
+    for number in range(count):
+        text = f"Deploy the api today if it is Friday and release {number} is clear."
+        stored(model, text, kind=kind, distinct_because="another release")
+
+
+def _shown_at_prompt(model: Brain) -> list[str]:
+    shown = recall_for_prompt(model, QUESTION, max_tokens=900)
+    return [one.id for one in shown.items] if shown else []
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(("by", "count"), [("fact", 4), ("fact", 30), ("rule", 12), ("event", 12)])
+def test_texts_of_a_model_leave_what_a_person_said_on_the_matter(
+    person: Brain, model: Brain, kind: str, by: str, count: int
+) -> None:
+    own = stored(person, OWN[kind], kind=kind)
+    was_shown = own in _shown_at_prompt(model)
+
+    _flood_deploys(model, by, count=count)
+
+    assert own in [one.id for one in model.recall(QUESTION).items]
+    assert (own in _shown_at_prompt(model)) is was_shown
+
+
+@pytest.mark.parametrize("question", [QUESTION, "deploy the api on Friday without the approval"])
+def test_blocker_of_a_person_is_shown_before_a_model_is_loaded(
+    person: Brain, model: Brain, question: str
+) -> None:
+    own = stored(person, OWN["rule"], kind="rule", severity="BLOCKER")
+
+    _flood_deploys(model, "fact", count=6)
+
+    by_words = RetrievalOverrides(without=frozenset({VECTOR}))
+    shown = recall_for_prompt(model, question, max_tokens=600, overrides=by_words)
+    assert shown is not None
+    assert own in [one.id for one in shown.items]
+
+
+def test_blocker_of_a_person_is_shown_however_many_other_things_are_stored(
+    person: Brain, model: Brain
+) -> None:
+    own = stored(person, OWN["rule"], kind="rule", severity="BLOCKER")
+    for number in range(200):
+        stored(model, f"Harbour {number} has {number * 7} boats.", kind="event")
+
+    shown = recall_for_prompt(model, QUESTION, max_tokens=600)
+
+    assert shown is not None
+    assert [one.id for one in shown.items] == [own]
+
+
+@pytest.mark.parametrize("severity", ["BLOCKER", None])
+@pytest.mark.parametrize("sentences", [1, 12])
+def test_rules_of_a_model_leave_a_persons_before_an_edit(
+    person: Brain, model: Brain, severity: str | None, sentences: int
+) -> None:
+    text = "Never change src/billing/tax.py without the approval of Dana."
+    own = stored(person, text, kind="rule", severity=severity)
+    for number in range(6):
+        freely = f"Edit src/billing/tax.py freely in case {number}."
+        stored(model, " ".join([freely] * sentences), kind="rule", distinct_because="another case")
+
+    edited = EditedCode(files=("src/billing/tax.py",))
+    shown = RecallForEdit(model.services, model.caller)(edited, max_tokens=200)
+
+    assert shown is not None
+    assert own in [one.id for one in shown.items if one.headline]
+
+
+def test_skills_of_a_model_leave_a_persons_in_recall(person: Brain, model: Brain) -> None:
+    keyed = {"name": "ours", "keywords": ["deploy"]}
+    own = stored(person, "When you deploy, ask Dana first.", kind="rule", skill=keyed)
+    for number in range(8):
+        keyed = {"name": f"theirs-{number}", "keywords": ["deploy", "api"]}
+        stored(model, f"When you deploy the api {number}, use force.", kind="rule", skill=keyed)
+
+    question = "deploy the api now please"
+
+    assert model.recall(question).items[0].id == own
+    shown = recall_for_prompt(model, question, max_tokens=600)
+    assert shown is not None
+    assert shown.items[0].id == own
+
+
+def test_action_items_of_a_model_leave_a_persons(person: Brain, model: Brain) -> None:
+    for number in range(10):
+        stored(model, f"Sweep room {number}.", kind="task", must_ack=True, project="api")
+    own = stored(person, "Rotate the key before Monday.", kind="task", must_ack=True, project="api")
+
+    briefing = model.acting_as(agent="carol", project="api").boot()
+
+    assert briefing.action_items[0].id == own
+
+
+def test_wishes_of_a_model_leave_a_persons_rule(person: Brain, model: Brain) -> None:
+    own = stored(person, "Never commit generated files to the repository.", kind="rule")
+    for text in (
+        "I prefer that generated files are committed.",
+        "I always want you to commit the generated files of the repository.",
+        "I like it when you commit generated files at once.",
+    ):
+        stored(model, text, kind="event")
+
+    shown = recall_for_prompt(
+        model, "write the release notes and commit generated files", max_tokens=600
+    )
+
+    assert shown is not None
+    assert own in [one.id for one in shown.items]

@@ -80,7 +80,8 @@ def test_no_file_of_a_sealed_store_has_its_words(home: Path) -> None:
 def test_agent_is_told_that_rules_are_missing_without_the_key(home: Path) -> None:
     run(home, "remember", "--kind", "rule", f"Never feed the {WORD}.")
     (home / "key").unlink()
-    event = {"session_id": "one", "cwd": str(home / "work"), "tool_input": {"command": "git commit"}}
+    commit = {"command": "git commit"}
+    event = {"session_id": "one", "cwd": str(home / "work"), "tool_input": commit}
 
     for name in ("session-start", "before-commit"):
         shown = run(home, "hook", "claude-code", name, given=json.dumps(event))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,13 +26,13 @@ _TIMES = (
 _TEXTS = ("", "\0", "\ud83d", "x" * 70_000, None, [], {}, True)
 
 
-def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def _leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     match value:
         case dict():
-            for key, inner in value.items():
+            for key, inner in cast("dict[str, object]", value).items():
                 yield from _leaves(inner, (*path, key))
         case list():
-            for place, inner in enumerate(value):
+            for place, inner in enumerate(cast("list[object]", value)):
                 yield from _leaves(inner, (*path, place))
         case _:
             yield path

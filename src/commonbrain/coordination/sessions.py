@@ -105,8 +105,8 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
     query_scope = unit.query_scope(criteria)
     triggers = {
         id_: skill
-        for id_, given in unit.tx.memories.skills(query_scope).items()
-        if (skill := read_skill(given)) and skill.fires(action, unit.caller.project)
+        for id_, one in unit.tx.memories.skills(query_scope).items()
+        if (skill := read_skill(one.fields)) and skill.fires(action, unit.caller.project)
     }
     blocking = unit.tx.briefing.blockers(query_scope, limit=_SHOWN_MAX)
     # However many rules of models are about the action, none pushes a person's out.

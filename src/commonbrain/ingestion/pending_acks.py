@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -39,11 +39,15 @@ def is_owner(services: Services, caller: Caller) -> bool:
 def pending_items(
     tx: Transaction, caller: Caller, *, project: str | None, now: datetime
 ) -> list[Memory]:
-    """List the action items that bind a caller in a project, oldest first."""
+    """List the action items that bind a caller in a project: a person's first, then the oldest."""
     reach = _reach(caller, [project])
-    pending = tx.acks.pending(caller, projects=reach, now=now)
+    return _in_order(tx, tx.acks.pending(caller, projects=reach, now=now))
+
+
+def _in_order(tx: Transaction, pending: Sequence[int]) -> list[Memory]:
     memories = tx.memories.get(pending)
-    return [memories[id_] for id_ in pending if id_ in memories]
+    known = (memories[id_] for id_ in pending if id_ in memories)
+    return sorted(known, key=lambda one: one.authority.rank)
 
 
 def check_pending_acks(
@@ -115,7 +119,7 @@ def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:
 
 
 def _refusal(tx: Transaction, pending: list[int]) -> RejectedError:
-    memories = list(tx.memories.get(pending[:_NAMED_MAX]).values())
+    memories = _in_order(tx, pending)[:_NAMED_MAX]
     more = f"; and {len(pending) - len(memories)} more" if len(pending) > len(memories) else ""
     what = "1 action item" if len(pending) == 1 else f"{len(pending)} action items"
     note_shown(one.id for one in memories)

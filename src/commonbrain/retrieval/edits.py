@@ -13,6 +13,7 @@ from commonbrain.invalidation.dependents import open_reviews
 from commonbrain.model.kinds import KINDS, kinds_where
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
+from commonbrain.retrieval.order import is_persons_blocker, place_persons
 from commonbrain.retrieval.packing import pack
 from commonbrain.retrieval.proactive import is_news, record_shown, shown_to
 from commonbrain.retrieval.value_history import ChangeReader
@@ -66,8 +67,9 @@ class RecallForEdit:
             outdated = reader.successors(memories)
         ranked = sorted(
             (one for id_, one in fresh.items() if id_ not in outdated),
-            key=lambda one: (-one.score, -one.memory.id),
+            key=lambda one: (not is_persons_blocker(one.memory), -one.score, -one.memory.id),
         )
+        ranked = place_persons(ranked, count=_ITEMS_MAX, is_near=lambda _: True)
         packed = pack(ranked, Budget(max_items=_ITEMS_MAX, max_tokens=max_tokens))
         if not packed.items:
             return None

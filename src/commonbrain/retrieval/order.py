@@ -11,10 +11,12 @@ meaning tell, the newer comes first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from heapq import nlargest
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
@@ -44,7 +46,7 @@ from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate, outranks
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
-from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
+from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST, words_of
 from commonbrain.retrieval.score import has_answer
 from commonbrain.retrieval.table import SKILL
 from commonbrain.text.normalisation import is_same_text
@@ -150,16 +152,23 @@ def _repeat_for_times(table: Table, ranked: Sequence[Candidate]) -> list[Candida
 def _order_by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Order candidates by matter, each at the place of its best; each rank keeps its score.
 
-    Skills come first, but for a BLOCKER. A changed memory gets the feature `EARLIER` and a note
-    that names what changed it, which is brought in if it was not found.
+    Skills come first, a person's before those of models, but for a BLOCKER. A changed memory gets
+    the feature `EARLIER` and a note that names what changed it, which is brought in if it was not
+    found.
     """
+    plan = table.plan
     skills = [one for one in ranked if one.features.get(SKILL)]
+    skills.sort(key=lambda one: one.memory.authority.rank)
     others = [one for one in ranked if not one.features.get(SKILL)] if skills else ranked
     if table.changes:
         others = _place_changed(table, others)
     if table.similarity is not None and len(others) > 1:
         others = _join_matters(table, others)
-    return _place_blockers(table, [*skills, *others])
+    return place_persons(
+        _place_blockers(table, [*skills, *others]),
+        count=plan.budget.max_items,
+        is_near=partial(is_on_matter, table),
+    )
 
 
 _BLOCKERS_PLACED: Final = 2
@@ -172,12 +181,9 @@ def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     Other authors choose how near their texts are to a question, and how many they are.
     """
     blockers = [
-        (cosine, place)
+        (table.cosines.get(one.memory.id, 0.0), place)
         for place, one in enumerate(ranked)
-        if severity_of(one.memory.detail) is Severity.BLOCKER
-        and one.memory.authority is Authority.PERSON
-        and EARLIER not in one.features
-        and (cosine := table.cosines.get(one.memory.id, 0.0)) >= table.space.relevance_threshold
+        if is_persons_blocker(one.memory) and is_on_matter(table, one)
     ]
     is_led = bool(ranked) and (
         not ranked[0].features.get(SKILL) or ranked[0].memory.authority is Authority.PERSON
@@ -190,6 +196,56 @@ def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     start = is_led + len(places) - len(late)
     moved = (ranked[place] for place in late)
     return _assign_scores([*others[:start], *moved, *others[start:]], ranked)
+
+
+def place_persons(
+    ranked: list[Candidate], *, count: int, is_near: Callable[[Candidate], bool]
+) -> list[Candidate]:
+    """Let the last of the first be a person's if all are of others: a rule if one of them is."""
+    best, later = ranked[:count], ranked[count:]
+    of_persons = [one for one in later if one.memory.authority is Authority.PERSON]
+    if count == 1 or not of_persons:
+        return ranked
+    has_rules = any(KINDS[one.memory.kind].is_binding for one in best)
+    for is_binding in (has_rules, False):
+        is_due = partial(_is_persons, is_binding=is_binding)
+        if any(map(is_due, best)):
+            return ranked
+        due = next((one for one in of_persons if is_due(one) and is_near(one)), None)
+        if due is not None:
+            rest = (one for one in ranked if one is not due)
+            return _assign_scores([*islice(rest, count - 1), due, *rest], ranked)
+    return ranked
+
+
+def _is_persons(candidate: Candidate, *, is_binding: bool) -> bool:
+    memory = candidate.memory
+    is_alike = KINDS[memory.kind].is_binding or not is_binding
+    return is_alike and memory.authority is Authority.PERSON
+
+
+def is_persons_blocker(memory: Memory) -> bool:
+    """Return whether it is a BLOCKER of a person."""
+    is_blocker = severity_of(memory.detail) is Severity.BLOCKER
+    return is_blocker and memory.authority is Authority.PERSON
+
+
+_WORDS_SHARED_MIN: Final = 2
+
+
+def is_on_matter(table: Table, candidate: Candidate) -> bool:
+    """Return whether a memory that still holds is near to the query, by meaning if it is known.
+
+    Otherwise it has at least half of the query's terms, and at least two.
+    """
+    memory = candidate.memory
+    if EARLIER in candidate.features:
+        return False
+    if table.cosines:
+        return table.cosines.get(memory.id, 0.0) >= table.space.relevance_threshold
+    terms = frozenset(table.plan.terms)
+    shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
+    return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
 
 
 def _place_changed(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:

@@ -22,7 +22,7 @@ from commonbrain.model.recall_result import (
     render_item,
     shown_fields,
 )
-from commonbrain.model.scope import Authority, Trust
+from commonbrain.model.scope import Trust
 from commonbrain.model.skills import skill_of
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.order import LINKED
@@ -94,17 +94,11 @@ def _reasons(candidate: Candidate) -> list[str]:
 
 
 def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
-    """Return the best candidates, with a slot for the best trusted rule or fact close behind.
-
-    Where rules of models are among the best, the slot is for a person's.
-    """
+    """Return the best candidates, with a slot for the best trusted rule or fact close behind."""
     best, later = ranked[:max_items], ranked[max_items : 2 * max_items]
-    is_due = is_binding
-    if any(_is_rule_of_model(candidate) for candidate in best):
-        is_due, later = _is_rule_of_person, ranked[max_items:]
-    if max_items == 1 or any(map(is_due, best)):
+    if max_items == 1 or any(map(is_binding, best)):
         return best
-    binding = next(filter(is_due, later), None)
+    binding = next(filter(is_binding, later), None)
     if binding is None or is_matching_skill(best[-1]) or not is_close(binding, best[-1]):
         return best
     return [*best[:-1], binding]
@@ -118,15 +112,6 @@ def is_close(binding: Candidate, last: Candidate) -> bool:
 def is_binding(candidate: Candidate) -> bool:
     """Return whether it is a trusted rule or fact."""
     return KINDS[candidate.memory.kind].has_reserved_item and is_trusted(candidate)
-
-
-def _is_rule_of_person(candidate: Candidate) -> bool:
-    memory = candidate.memory
-    return KINDS[memory.kind].is_binding and memory.authority is Authority.PERSON
-
-
-def _is_rule_of_model(candidate: Candidate) -> bool:
-    return KINDS[candidate.memory.kind].is_binding and not _is_rule_of_person(candidate)
 
 
 def is_trusted(candidate: Candidate) -> bool:
@@ -376,11 +361,14 @@ def _fill(
     """Choose how to show each item; the best rule or fact displaces others only if it must."""
     skills = [one for one in texts if is_matching_skill(one.candidate)]
     filling = _Filling(texts, conflicts, sought, tokens).fill(reserving=skills)
-    place = next((at for at, one in enumerate(texts) if is_binding(one.candidate)), None)
+    binding = [at for at, one in enumerate(texts) if is_binding(one.candidate)]
+    place = min(binding, key=lambda at: texts[at].candidate.memory.authority.rank, default=None)
     if place is None or filling.shows_text(place):
         return filling
-    last = max((at for at in filling.forms if filling.shows_text(at)), default=0)
-    if not is_close(texts[place].candidate, texts[last].candidate):
+    one = texts[place].candidate
+    seen = [texts[at].candidate for at in sorted(filling.forms) if filling.shows_text(at)]
+    rank = one.memory.authority.rank
+    if any(other.memory.authority.rank <= rank for other in seen) and not is_close(one, seen[-1]):
         return filling
     seated = [one for one in texts if one in skills or one is texts[place]]
     return _Filling(texts, conflicts, sought, tokens).fill(reserving=seated)

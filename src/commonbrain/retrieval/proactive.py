@@ -24,8 +24,8 @@ from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.load import SOURCE_TURNS
-from commonbrain.retrieval.order import LINKED, with_marks
-from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms, words_of
+from commonbrain.retrieval.order import LINKED, is_on_matter, is_persons_blocker, with_marks
+from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms
 from commonbrain.retrieval.score import ANSWERABILITY, word_share
 from commonbrain.retrieval.table import SKILL
 from commonbrain.services import Services
@@ -169,7 +169,6 @@ _SIZE_MAX: Final = 2000
 """Memories that are counted at most; a larger store is treated alike."""
 _JUDGED: Final = 10
 """Best candidates that are judged: the few to show, and some that the session was shown."""
-_WORDS_SHARED_MIN: Final = 2
 
 
 def plan_prompt(plan: QueryPlan) -> QueryPlan:
@@ -224,7 +223,7 @@ class PromptJudge:
             table.ranked = [
                 one
                 for one in table.ranked
-                if not one.features.get(LINKED) and _is_informative(plan, one)
+                if not one.features.get(LINKED) and is_on_matter(table, one)
             ]
         else:
             judged = self._rate_candidates(table)
@@ -242,7 +241,6 @@ class PromptJudge:
         """Rate the best that were compared; all others, linked ones too, get 0."""
         compared = [one for one in table.ranked[:_JUDGED] if one.memory.id in table.cosines]
         prompt, space = read_prompt(self.plan.query), table.space.under(self.plan.parameters)
-        prior = BIAS + SIZE_WEIGHT * math.log(max(self.size, _SIZE_MIN))
         probabilities: dict[int, float] = {}
         for one in compared:
             cosine = table.cosines[one.memory.id]
@@ -253,7 +251,10 @@ class PromptJudge:
                 sentence=self.sentences.get(one.memory.id, cosine),
                 space=space,
             )
-            odds = prior + sum(WEIGHTS[name] * value for name, value in features.items())
+            # There are few BLOCKERs, however many memories others write.
+            size = _SIZE_MIN if is_persons_blocker(one.memory) else max(self.size, _SIZE_MIN)
+            odds = BIAS + SIZE_WEIGHT * math.log(size)
+            odds += sum(WEIGHTS[name] * value for name, value in features.items())
             probabilities[one.memory.id] = round(1 / (1 + math.exp(-odds)), 3)
         return [
             replace(
@@ -280,14 +281,6 @@ class PromptJudge:
         compared = [id_ for id_ in table.rows if id_ in table.cosines]
         each = [tx.index.similarities(vector, compared) for vector in vectors]
         return {id_: max(cosines[id_] for cosines in each) for id_ in each[0]}
-
-
-def _is_informative(plan: QueryPlan, candidate: Candidate) -> bool:
-    """Return whether a memory contains at least half of the query's terms, and at least two."""
-    terms = frozenset(plan.terms)
-    memory = candidate.memory
-    shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
-    return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
 
 
 def worth_showing(

@@ -15,7 +15,7 @@ from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.skills import Skill, read_skill, skill_of
 from commonbrain.model.values import dataclass
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import QueryScope, Trigger
 from commonbrain.text.normalisation import normalise
 
 if TYPE_CHECKING:
@@ -103,19 +103,20 @@ def match_skills(
     """Return the rules whose trigger the query contains: of people, of the project, newest."""
     fired = fired_skills(tx, query_scope, query=query, project=project)
     rules = tx.memories.get(fired)
-    return sorted((rules[id_] for id_ in fired if id_ in rules), key=lambda one: one.authority.rank)
+    return [rules[id_] for id_ in fired if id_ in rules]
 
 
 def fired_skills(
     tx: Transaction, query_scope: QueryScope, *, query: str, project: str | None
 ) -> list[int]:
-    """Return the ids of `match_skills`, the project's own first; no row is read for it."""
+    """Return the ids of `match_skills`; no memory is read whole for it."""
+    triggers = tx.memories.skills(query_scope)
     fired = [
-        (bool(one.projects), id_)
-        for id_, one in _triggers(tx, query_scope).items()
+        (-triggers[id_].authority.rank, bool(one.projects), id_)
+        for id_, one in _skills(triggers).items()
         if one.fires(query, project) and one.holds_in(project)
     ]
-    return [id_ for _, id_ in sorted(fired, reverse=True)]
+    return [id_ for *_, id_ in sorted(fired, reverse=True)]
 
 
 def always_on(tx: Transaction, query_scope: QueryScope, *, project: str | None) -> list[Memory]:
@@ -138,8 +139,12 @@ def skill_named(
 
 
 def _triggers(tx: Transaction, query_scope: QueryScope) -> Mapping[int, Skill]:
-    triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(query_scope).items())
-    return {id_: one for id_, one in triggers if one}
+    return _skills(tx.memories.skills(query_scope))
+
+
+def _skills(triggers: Mapping[int, Trigger]) -> Mapping[int, Skill]:
+    read = ((id_, read_skill(one.fields)) for id_, one in triggers.items())
+    return {id_: one for id_, one in read if one}
 
 
 def _in_order(memories: Iterable[Memory], *, project: str | None) -> list[Memory]:

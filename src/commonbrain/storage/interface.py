@@ -15,7 +15,7 @@ from commonbrain.model.limits import SHOWN_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import NO_POLICY, Caller, Policy, Trust
+from commonbrain.model.scope import NO_POLICY, Authority, Caller, Policy, Trust
 from commonbrain.model.sessions import Session
 from commonbrain.model.values import dataclass
 from commonbrain.storage.retention_rules import Retention
@@ -130,6 +130,14 @@ class DueBy:
 
 class IdTaken(Exception):
     """A new id is already taken: draw another and try again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """What makes a rule a skill, as it is stored, and the authority of the rule."""
+
+    fields: Mapping[str, object]
+    authority: Authority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,9 +126,7 @@ def from_json(value: object) -> Record:
 
     """
     try:
-        record = _read(value)
-        _check_values(record)
-        return record
+        return _checked(_read(value))
     except ValidationError as error:
         wrong = {".".join(map(str, one["loc"])) or "record" for one in error.errors()}
         raise NotARecord(f"malformed: {', '.join(sorted(wrong))}") from error
@@ -202,6 +200,11 @@ def _each(fields: Mapping[str, Any], turn: Callable[[str, Any], Any]) -> Fields:
 _NUMBER_END: Final = ids.make_id(datetime(2100, 1, 1, tzinfo=UTC), 0)
 """Above every number and id that a store writes; ids up to 63 bits are left for later ones."""
 _NUMBER_MIN: Final = -(2**31)
+
+
+def _checked(record: Record) -> Record:
+    _check_values(record)
+    return record
 
 
 def _check_values(value: object) -> None:

@@ -48,10 +48,10 @@ _OPTIONS: Final = WriteOptions(
     checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
 )
 _SECRETS: Final = "secrets in messages, redacted"
-_OF_MODELS: Final = frozenset(
-    {"claude-mem", "graphiti", "letta", "mcp-memory", "mcp-memory-service", "mem0"}
+_OF_PEOPLE: Final = frozenset(
+    {"chatgpt", "claude-ai", "claude-code", "codex", "conversations", "markdown", "obsidian"}
 )
-"""Formats of memories that models extracted."""
+"""Formats of what people wrote; the memories of others are written by agents, or by nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +310,7 @@ class Import:
             # Nobody confirmed what the file says.
             authority = Authority.CAPTURED
         else:
-            authority = Authority.MODEL if source.format in _OF_MODELS else Authority.PERSON
+            authority = Authority.PERSON if source.format in _OF_PEOPLE else Authority.MODEL
         return Remember(self.services, replace(self.caller, authority=authority))
 
     def _prepared(

@@ -43,7 +43,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import instant
 from commonbrain.model.values import asdict, dataclass, replace
-from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
+from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope, Trigger
 from commonbrain.storage.repositories.memory_rows import (
     COLUMNS,
     CURRENT,
@@ -318,7 +318,7 @@ class MemoryRepository:
         given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
         self.work.connection.execute(_TURN, given)
 
-    def skills(self, scope: QueryScope) -> Mapping[int, Mapping[str, object]]:
+    def skills(self, scope: QueryScope) -> Mapping[int, Trigger]:
         """Map the rules in scope that have a trigger to it; a project's rule names the project."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
@@ -328,14 +328,17 @@ class MemoryRepository:
         if not skills:
             return {}
         allowed = within(scope.filter), memories.c.id.in_(list(skills))
-        rows = select(memories.c.id, memories.c.project).where(*allowed)
+        rows = select(memories.c.id, memories.c.project, memories.c.authority).where(*allowed)
         parameters = given(scope, self.work.tenant)
         return {
             # The projects that a trigger names itself take precedence.
-            id_: skills[id_]
-            if project is None or skills[id_].get("projects")
-            else {**skills[id_], "projects": [project]}
-            for id_, project in self.work.connection.execute(rows, parameters)
+            id_: Trigger(
+                fields=skills[id_]
+                if project is None or skills[id_].get("projects")
+                else {**skills[id_], "projects": [project]},
+                authority=authority,
+            )
+            for id_, project, authority in self.work.connection.execute(rows, parameters)
         }
 
     def people(self, names: Sequence[str]) -> set[str]:

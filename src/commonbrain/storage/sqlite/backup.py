@@ -423,8 +423,6 @@ def put_in_place(
     )
 
 
-
-
 def _backup_file(file: Path, store: Path, *, key_file: Path | None) -> StoreFile:
     """Open a backup, with the keys of the store if it has none of its own."""
     return found_file(file, key_file=key_file, copy_of=store)
