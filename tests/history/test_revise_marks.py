@@ -138,14 +138,15 @@ def test_linking_again_averages_the_strength_and_unlinking_removes_the_link(brai
 @pytest.mark.requirement("DM-44", "CT-04")
 def test_links_of_every_type_coexist_with_their_own_strength(brain: Brain) -> None:
     one, other = (stored(brain, text, kind="event") for text in (TWO, "Tea was late again"))
-    for number, type_ in enumerate(LinkType, 1):
+    types = [one for one in LinkType if one is not LinkType.CHANGES]
+    for number, type_ in enumerate(types, 1):
         for _ in range(number % 3 + 1):
             brain.revise.link(one, other, type=type_, strength=number / 20)
 
     reply = brain.get(one, views=["links"]).links
     assert reply is not None
     assert {(link.type, round(link.strength, 2), link.observations) for link in reply} == {
-        (type_, number / 20, number % 3 + 1) for number, type_ in enumerate(LinkType, 1)
+        (type_, number / 20, number % 3 + 1) for number, type_ in enumerate(types, 1)
     }
 
 

@@ -304,7 +304,8 @@ class HistoryContract:
         put(store, replace(skill, id=3, semantic_hash="b", state=State.FORGOTTEN))
 
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.memories.skills(query_scope()) == {1: trigger}
+            [(id_, known)] = tx.memories.skills(query_scope()).items()
+            assert (id_, known.fields, known.authority) == (1, trigger, skill.authority)
             assert tx.memories.skills(query_scope(kinds=(Kind.FACT,))) == {}
             move(tx, 1, state=State.ARCHIVED)
             assert tx.memories.skills(query_scope(states=(State.ACTIVE,))) == {}

@@ -13,7 +13,7 @@ from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Revision
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, WordHashEmbedder
@@ -70,6 +70,7 @@ def a_link(from_id: int, to_id: int, **more: Any) -> Link:  # noqa: ANN401
         type=LinkType.RELATES_TO,
         agent="ann",
         trust=Trust.USER_CLAIM,
+        authority=Authority.PERSON,
         created_at=NOON,
         observed_at=NOON,
     )

@@ -174,7 +174,12 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
         case AddAnnotation(memory=memory, text=text):
             trust, agent = intrinsic_trust(unit.caller), unit.caller.agent
             noted = Annotation(
-                memory_id=memory.id, text=text, agent=agent, trust=trust, at=unit.now
+                memory_id=memory.id,
+                text=text,
+                agent=agent,
+                trust=trust,
+                authority=unit.caller.authority,
+                at=unit.now,
             )
             image = annotation_image(replace(noted, id=unit.tx.annotations.add(noted)))
             unit.record(memory, action=Action.ANNOTATE, after={"annotation": image})

@@ -26,7 +26,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError, check_cha
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskStatus
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
-from commonbrain.model.links import INHERITED, STRENGTH_DEFAULT, Link, LinkType, strengthened
+from commonbrain.model.links import INHERITED, STRENGTH_DEFAULT, Basis, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, check_may_write
@@ -66,7 +66,11 @@ def annotate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangeP
         )
     text = str(proposal.arguments["text"])
     there = unit.tx.annotations.of([memory.id]).get(memory.id, [])
-    is_noted = any(one.agent == unit.caller.agent and one.text == text for one in there)
+    caller = unit.caller
+    is_noted = any(
+        (one.agent, one.text) == (caller.agent, text) and one.authority.covers(caller.authority)
+        for one in there
+    )
     return ChangePlan(steps=() if is_noted else (AddAnnotation(memory=memory, text=text),))
 
 
@@ -76,12 +80,17 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["to"]))
     check_current(other, unit.now)
     type_ = parse_choice(LinkType, proposal.arguments["type"])
+    if type_ is LinkType.CHANGES:
+        raise InvalidInputError(
+            "That one memory changes another is detected, and linked by nobody.",
+            hint="Supersede the older one, or link them with conflicts_with.",
+        )
     if type_ is LinkType.DERIVED_FROM:
         _check_source(memory, other)
-    if (proposal.reason or "").startswith(INHERITED):
+    if (proposal.reason or "").startswith(INHERITED) or proposal.reason in tuple(Basis):
         raise InvalidInputError(
-            f'A reason must not begin with "{INHERITED.strip()}".',
-            hint="Rephrase it: this prefix marks inherited links.",
+            f'A reason must not begin with "{INHERITED.strip()}", nor be "{proposal.reason}".',
+            hint="Give it in a sentence: these words mark links that were inherited or detected.",
         )
     strength = float(proposal.arguments["strength"])
     step = link_step(unit, memory, to=other, type_=type_, basis=proposal.reason, strength=strength)
@@ -106,6 +115,7 @@ def link_step(
         basis=basis,
         agent=unit.caller.agent,
         trust=intrinsic_trust(unit.caller),
+        authority=unit.caller.authority,
         created_at=unit.now,
         observed_at=unit.now,
     )

@@ -24,7 +24,7 @@ from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Mem
 from commonbrain.model.messages import deliveries
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.revision import Action, superseded
-from commonbrain.model.scope import EVERYBODY, Scope, Trust, check_may_write, is_visible
+from commonbrain.model.scope import EVERYBODY, Scope, Trust, check_may_write, is_visible, lowest
 from commonbrain.model.support import Support
 from commonbrain.retrieval.get import head_of
 from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized, proposal_of
@@ -329,5 +329,6 @@ def _moved(unit: UnitOfWork, link: Link, *, ends: Sequence[int], by: Memory) -> 
         basis=basis,
         agent=unit.caller.agent,
         trust=min(link.trust, by.trust, key=lambda trust: trust.weight),
+        authority=lowest([link.authority, unit.caller.authority]),
         created_at=unit.now,
     )

@@ -17,7 +17,7 @@ from commonbrain.ingestion.deduplication import (
 from commonbrain.ingestion.result import SimilarMemory
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, FactDetail, Kind
-from commonbrain.model.links import DISAGREEMENTS, Basis, Link, LinkType, is_sure, link_of
+from commonbrain.model.links import DISAGREEMENTS, Basis, Link, LinkType, basis_of, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
@@ -96,7 +96,8 @@ def detect_changes(
     # What another memory changed already is believed by nobody, and not disputed again.
     disputed = [change.older.id for change in changes if change.is_disputed]
     links = tx.links.touching(disputed, types=DISAGREEMENTS) if disputed else ()
-    changed_ids = {link.to_id for link in links if link.type is LinkType.CHANGES and is_sure(link)}
+    older = {change.older.id: change.older for change in changes}
+    changed_ids = {link.to_id for link in links if link.to_id in older and _acts_on(older, link)}
     asked_ids = _asked(context, links)
     open_ = (
         one
@@ -110,23 +111,37 @@ def detect_changes(
 def _asked(context: WriteContext, links: Sequence[Link]) -> set[int]:
     """Return what a person is asked about already, or has decided.
 
-    A question is gone once the memory that raised it is revised, or withdrawn by its author.
+    A question is gone once the memory that raised it is revised, has expired, or is withdrawn by
+    its author. What a caller merely linked asks nothing.
     """
     ends = {id_ for link in links for id_ in (link.from_id, link.to_id)}
-    known = context.tx.memories.get(ends - context.options.exclude_ids)
+    known = context.tx.memories.get(sorted(ends - context.options.exclude_ids))
+    asking = {
+        one.id
+        for one in known.values()
+        if one.state in CURRENT_STATES and not one.is_over(context.now)
+    }
     return {
         id_
         for link in links
+        if basis_of(link) is not Basis.SAID
         for id_, other in ((link.from_id, link.to_id), (link.to_id, link.from_id))
-        if other in known
-        and (known[other].state in CURRENT_STATES or known[other].superseded_by == id_)
+        if other in asking or (other in known and known[other].superseded_by == id_)
     }
+
+
+def _acts_on(memories: Mapping[int, Memory], link: Link) -> bool:
+    is_change = link.type is LinkType.CHANGES and is_sure(link)
+    return is_change and link.authority.covers(memories[link.to_id].authority)
 
 
 def changed_by(tx: Transaction, id_: int) -> Memory | None:
     """Return the latest memory that changed another and still holds, if any did."""
-    links = [link for link in tx.links.touching([id_], types=[LinkType.CHANGES]) if is_sure(link)]
-    newer = tx.memories.get([link.from_id for link in links if link.to_id == id_])
+    links = tx.links.touching([id_], types=[LinkType.CHANGES])
+    known = tx.memories.get([id_])
+    newer = tx.memories.get(
+        [link.from_id for link in links if link.to_id in known and _acts_on(known, link)]
+    )
     holding = [memory for memory in newer.values() if memory.state in CURRENT_STATES]
     return max(holding, key=lambda memory: memory.id, default=None)
 

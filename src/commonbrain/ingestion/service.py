@@ -522,7 +522,8 @@ def _relate(
     space = context.services.store.space.under(prepared.parameters)
     suggested = find_dependencies(context, memory, prepared=prepared, space=space)
     if prepared.draft.distinct_because:
-        return suggested, ()
+        # An author says that others hold too, but not of what a higher authority said.
+        near = [one for one in near if not memory.authority.covers(one.memory.authority)]
     changes = detect_changes(context, memory, near=near)
     for change in changes:
         put_link(

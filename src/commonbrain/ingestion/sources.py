@@ -235,6 +235,7 @@ def put_link(
         basis=evidence.basis,
         agent=context.caller.agent,
         trust=memory.trust,
+        authority=memory.authority,
         created_at=now,
         observed_at=now,
     )

@@ -10,7 +10,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import KINDS, TaskDetail
 from commonbrain.model.memory import Memory
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import Authority, Trust
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.values import asdict, dataclass, replace
 
@@ -63,6 +63,8 @@ class Link:
     basis: str | None = None
     agent: str
     trust: Trust
+    authority: Authority = Authority.MODEL
+    """Of who made it, or confirmed it; unknown before this was stored."""
     created_at: datetime
     observed_at: datetime
 
@@ -84,7 +86,7 @@ class Link:
 def strengthened(known: Link, by: Link) -> Link:
     """Combine two observations of a link: the mean strength, one more observation.
 
-    The later basis is kept, and the trust of the more trusted observer.
+    The later basis is kept, and the trust and authority of the more trusted observer.
     """
     return replace(
         known,
@@ -92,6 +94,7 @@ def strengthened(known: Link, by: Link) -> Link:
         observations=known.observations + 1,
         basis=by.basis or (known.basis or "").removeprefix(INHERITED) or None,
         trust=max(known.trust, by.trust, key=lambda trust: trust.weight),
+        authority=min(known.authority, by.authority, key=lambda one: one.rank),
         observed_at=max(known.observed_at, by.observed_at),
     )
 
@@ -117,6 +120,7 @@ def link_of(image: Mapping[str, Any]) -> Link:
     read: dict[str, Any] = {
         "type": LinkType(image["type"]),
         "trust": Trust(image["trust"]),
+        "authority": Authority(image.get("authority", Authority.MODEL)),
         "created_at": datetime.fromisoformat(image["created_at"]),
         "observed_at": datetime.fromisoformat(image["observed_at"]),
     }

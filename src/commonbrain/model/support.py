@@ -147,7 +147,8 @@ def contradicts(link: Link, one: SupportStatus, *, by: SupportStatus, now: datet
     """
     if by.state not in CURRENT_STATES or by.is_over(now) or isolates(one.project, by.project):
         return False
-    if not is_sure(link) or KINDS[one.kind].is_binding:
+    acts = is_sure(link) and link.authority.covers(one.authority)
+    if not acts or KINDS[one.kind].is_binding:
         # A rule changes by a revision alone.
         return False
     if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):

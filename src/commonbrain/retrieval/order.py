@@ -340,7 +340,7 @@ def _find_near(
     ]
     at = [places[one.memory.id] for one, _ in pool]
     settled = {
-        frozenset({link.from_id, link.to_id})
+        frozenset({link.from_id, link.to_id}): link.authority
         for link in table.links
         if link.type is LinkType.RELATES_TO
     }
@@ -355,7 +355,7 @@ def _find_near(
             and (is_first or is_other_first)
             and EARLIER not in one.features
             and EARLIER not in other.features
-            and frozenset({older.id, newer.id}) not in settled
+            and not _is_settled(older, newer, settled=settled)
             and abs(table.cosines[older.id] - table.cosines[newer.id]) <= _GAP_MAX
             and not (
                 older.semantic_hash == newer.semantic_hash and is_same_text(older.text, newer.text)
@@ -363,6 +363,12 @@ def _find_near(
         ):
             near[older.id].append((float(cosines[at[row], at[column]]), newer.id, newer))
     return near
+
+
+def _is_settled(one: Memory, other: Memory, *, settled: Mapping[frozenset[int], Authority]) -> bool:
+    """Return whether both hold by the word of who may say so of either."""
+    authority = settled.get(frozenset({one.id, other.id}))
+    return authority is not None and authority.rank <= min(one.authority.rank, other.authority.rank)
 
 
 def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> bool:
@@ -537,7 +543,9 @@ def _list_notes(candidate: Candidate, table: Table) -> Iterator[str]:
         yield note
     annotations = table.annotations.get(memory.id, ())
     trusted = [one for one in annotations if one.trust.weight >= plan.filter.trust_min]
-    for one in trusted[-ANNOTATIONS_MAX:]:
+    # A person's are not displaced by those of models.
+    first = sorted(trusted, key=lambda one: one.authority.rank)[:ANNOTATIONS_MAX]
+    for one in sorted(first, key=lambda one: one.id):
         yield f"noted by {one.agent} ({one.trust}): {_truncate(one.text, _NOTE_CHARS_MAX)}"
 
 

@@ -367,6 +367,7 @@ def _fill(
         return filling
     one = texts[place].candidate
     seen = [texts[at].candidate for at in sorted(filling.forms) if filling.shows_text(at)]
+    seen = seen or [texts[0].candidate]
     rank = one.memory.authority.rank
     if any(other.memory.authority.rank <= rank for other in seen) and not is_close(one, seen[-1]):
         return filling

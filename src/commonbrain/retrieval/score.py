@@ -18,7 +18,7 @@ from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
 from commonbrain.model.memory import effective_strength
 from commonbrain.model.query import FIELD, Candidate, is_allowed
-from commonbrain.model.scope import isolates
+from commonbrain.model.scope import isolates, lowest
 from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan
@@ -113,7 +113,7 @@ def _contradicted(plan: QueryPlan, table: Table) -> Sequence[float]:
         is_trusted = link.trust.weight >= rest.trust.weight
         if (
             is_trusted
-            and best.authority.covers(rest.authority)
+            and lowest([best.authority, link.authority]).covers(rest.authority)
             and not isolates(one.project, other.project)
             and is_allowed(best, plan.caller, criteria=plan.filter, now=plan.now)
         ):

@@ -148,6 +148,7 @@ class ChangeReader:
             if may_outdate(newer, older)
             and not (link.type is LinkType.CONFLICTS_WITH and KINDS[older.kind].is_binding)
             and link.trust.weight >= older.trust.weight
+            and link.authority.covers(older.authority)
             and is_allowed(
                 older if is_along else newer, self.caller, criteria=self.criteria, now=self.now
             )

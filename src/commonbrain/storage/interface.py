@@ -262,6 +262,8 @@ class Annotation:
     text: str
     agent: str
     trust: Trust
+    authority: Authority = Authority.MODEL
+    """Of its author; unknown before this was stored."""
     at: datetime
 
 

@@ -134,6 +134,7 @@ def _link(
         basis=reason,
         agent=context.caller.agent,
         trust=min(first.trust, second.trust, key=lambda trust: trust.weight),
+        authority=first.authority,
         created_at=context.now,
         observed_at=context.now,
     )

@@ -15,7 +15,6 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from commonbrain.model.jobs import JobState
@@ -24,7 +23,15 @@ from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
-from commonbrain.storage.schema.types import EnumText, Instant, Names, fraction, only, tenant_table
+from commonbrain.storage.schema.types import (
+    EnumText,
+    Instant,
+    Names,
+    authority_column,
+    fraction,
+    only,
+    tenant_table,
+)
 
 # A client at work on a task. Memories name a session by its key, which is the id that the client
 # gives it, if any.
@@ -72,13 +79,7 @@ notes = tenant_table(
     Column("value", Text, nullable=False),
     Column("project", String(128)),
     Column("pinned", Boolean, nullable=False),
-    # Programs before 0025 leave it out.
-    Column(
-        "authority",
-        EnumText(Authority),
-        nullable=False,
-        server_default=text(f"'{Authority.PERSON}'"),
-    ),
+    authority_column(Authority.PERSON),
     Column("at", Instant, nullable=False),
     Column("expires_at", Instant),
     Index("ix_notes_pinned", "tenant_id", "project", **only("pinned")),
@@ -289,13 +290,7 @@ jobs = tenant_table(
     Column("role", EnumText(Role), nullable=False),
     Column("trust_default", EnumText(Trust), nullable=False),
     Column("trust_ceiling", EnumText(Trust), nullable=False),
-    # Programs before 0024 leave it out.
-    Column(
-        "authority",
-        EnumText(Authority),
-        nullable=False,
-        server_default=text(f"'{Authority.MODEL}'"),
-    ),
+    authority_column(Authority.MODEL),
     Column("given", JSON, nullable=False),
     Column("key", String(128)),
     Column("state", EnumText(JobState), nullable=False),

@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
+from commonbrain.model.scope import Authority
 from commonbrain.model.timestamps import EPOCH, from_millis, to_millis
 
 METADATA: Final = MetaData(
@@ -85,6 +86,13 @@ def read_json(text: str) -> Any:  # noqa: ANN401 JSON holds anything
 def tenant() -> Column[str]:
     """Return the tenant column, which begins every key."""
     return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
+
+
+def authority_column(default: Authority) -> Column[Authority]:
+    """Return the column of who wrote a row; programs from before there was one leave it out."""
+    return Column(
+        "authority", EnumText(Authority), nullable=False, server_default=text(f"'{default}'")
+    )
 
 
 def tenant_table(name: str, key: Sequence[str], *items: SchemaItem) -> Table:
