@@ -94,11 +94,17 @@ def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
 
 
 def skill_entry(memory: Memory) -> BriefingEntry:
-    """Convert a skill to an entry with its name."""
+    """Convert a skill to an entry with its name; one that no person wrote or confirmed says so."""
     skill = skill_of(memory)
     is_strict = severity_of(memory.detail) is Severity.BLOCKER
+    is_persons = memory.authority is Authority.PERSON
     name = f"skill:{inert_line(skill.name)}" if skill else None
-    return entry(memory, name, Severity.BLOCKER if is_strict else None)
+    return entry(
+        memory,
+        name,
+        Severity.BLOCKER if is_strict else None,
+        None if is_persons else "a model's, which does not bind",
+    )
 
 
 def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:

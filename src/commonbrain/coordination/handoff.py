@@ -26,7 +26,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.notes import NOTE_RETENTION, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, Scope, Trust, check_may_write
+from commonbrain.model.scope import Authority, Caller, Scope, Trust, check_may_write
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.headlines import derive_headline
@@ -177,7 +177,6 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
 
 
 _HANDOFFS_READ: Final = 10
-"""The latest ones, among which a boot looks for a person's."""
 
 
 def last_handoffs(
@@ -185,11 +184,16 @@ def last_handoffs(
 ) -> list[Memory]:
     """Return the newest handoffs of a project, or of all, by any author that the caller may read.
 
-    A handoff without a project counts for each.
+    That of a person is among them, if there is one. A handoff without a project counts for each.
     """
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     query_scope = QueryScope(caller=caller, filter=criteria, now=now)
-    newest = tx.briefing.latest(query_scope, limit=_HANDOFFS_READ)
+    persons = replace(query_scope, filter=replace(criteria, authority=Authority.PERSON))
+    newest = [
+        *tx.briefing.latest(query_scope, limit=_HANDOFFS_READ),
+        *tx.briefing.latest(persons, limit=1),
+    ]
+    newest = list(dict.fromkeys(newest))
     known = tx.memories.get(newest)
     return [known[id_] for id_ in newest]
 

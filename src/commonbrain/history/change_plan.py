@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, set_above
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult
@@ -153,6 +153,20 @@ def check_current(memory: Memory, now: datetime) -> None:
 def amend_steps(before: Memory, after: Memory) -> tuple[Step, ...]:
     """Plan one update; no step if nothing differs."""
     return () if before == after else (UpdateMemory(before=before, after=after),)
+
+
+def reverses_above(unit: UnitOfWork, step: Step) -> bool:
+    """Return whether a step changes what a higher authority than the caller's set or linked."""
+    match step:
+        case UpdateMemory(before=before, after=after):
+            names = set(difference(before, after)[0])
+            if set(before.tags) <= set(after.tags):
+                names.discard("tags")
+            return bool(set_above(unit, [before.id], names=names))
+        case PutLink(known=Link() as known):
+            return not unit.caller.authority.covers(known.authority)
+        case _:
+            return False
 
 
 def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:

@@ -155,7 +155,8 @@ def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Change
 def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Resolve a conflict in favour of one memory, which supersedes the other.
 
-    The caller endorses that memory, so that it is found wherever the other was.
+    The caller endorses that memory, so that it is found wherever the other was, and as long: an
+    expiry that a lower authority gave it ends nothing that a higher one said.
     """
     other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["other"]))
     check_current(memory, unit.now)
@@ -176,7 +177,11 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
         if is_weaker
         else memory
     )
-    raised = replace(confirmed, superseded_count=other.superseded_count + 1)
+    raised = replace(
+        confirmed,
+        superseded_count=other.superseded_count + 1,
+        expires_at=memory.expires_at if memory.authority.covers(other.authority) else None,
+    )
     removed = superseded(other, by=memory.id, at=unit.now)
     return ChangePlan(
         steps=(

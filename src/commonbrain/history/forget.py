@@ -25,6 +25,7 @@ from commonbrain.history.selection import (
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
+    set_above,
     validate_reason,
     write_unit,
 )
@@ -135,7 +136,9 @@ def _forget(
         [only] = select(unit, given)
         check_pending_acks_of(unit, [only], is_resolving=True)
         check_may_write(unit.caller, only.scope)
-        if only.state is not State.FORGOTTEN and not is_authorized(unit.caller, only):
+        is_kept = bool(set_above(unit, [only.id], names={"state"}))
+        is_within = is_authorized(unit.caller, only) and not is_kept
+        if only.state is not State.FORGOTTEN and not is_within:
             proposal = Proposal(op=Action.FORGET, id=only.id, reason=reason)
             held = propose(unit, proposal, target=only)
             return BulkChangeResult(

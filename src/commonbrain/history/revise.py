@@ -21,6 +21,7 @@ from commonbrain.history.change_plan import (
     describe,
     how_resolved,
     propose,
+    reverses_above,
     show,
 )
 from commonbrain.history.metadata import checked_annotation, plain_instant, plain_names
@@ -207,17 +208,11 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, proposal: Proposal) -> 
         other_id = proposal.arguments["to"]
     others = [unit.fetch(ids.parse(ids.MEMORY, str(other_id)))] if other_id else []
     within = all(has_authority(unit.caller, one) for one in (*_amended(plan), *others))
-    within = within and not any(_was_ended_above(unit, step) for step in plan.steps)
+    # An agent reports how a task goes, whoever said so before.
+    within = within and (
+        _is_report(proposal) or not any(reverses_above(unit, step) for step in plan.steps)
+    )
     return within and not (plan.requires_trust and is_untrusted)
-
-
-def _was_ended_above(unit: UnitOfWork, step: Step) -> bool:
-    """Return whether a step brings back what a higher authority than the caller's ended."""
-    if not isinstance(step, UpdateMemory) or step.before.state in CURRENT_STATES:
-        return False
-    changes = unit.tx.changes.of([step.before.id])
-    ended = next((one for one in reversed(changes) if "state" in one.after), None)
-    return ended is not None and not unit.caller.authority.covers(ended.authority)
 
 
 def _is_report(proposal: Proposal) -> bool:

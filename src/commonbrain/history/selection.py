@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypedDict
 
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, set_above
 from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_names, parse_choice
@@ -220,9 +220,15 @@ def select(
     return [unit.fetch(id_) for id_ in memory_ids]
 
 
+_KEPT: Final = "A person decided that it holds; ask the user to change it."
+
+
 def select_permitted(unit: UnitOfWork, memories: Sequence[Memory]) -> Selection:
     """Separate what the caller may change from what it may not, within the limit of one call."""
-    reasons = [(one, denial_reason(unit.caller, one)) for one in memories]
+    kept = set_above(unit, [one.id for one in memories], names={"state"})
+    reasons = [
+        (one, _KEPT if one.id in kept else denial_reason(unit.caller, one)) for one in memories
+    ]
     taken = [one for one, why in reasons if why is None]
     return Selection(
         taken=tuple(taken[:FORGET_AT_ONCE_MAX]),

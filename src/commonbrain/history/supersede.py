@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from commonbrain.causality.traversal import CAUSAL
 from commonbrain.history.change_plan import PutLink, how_resolved, pending, put_link, show
 from commonbrain.history.metadata import link_step
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, set_above
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import build_memory
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -191,12 +192,17 @@ def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -
     _copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
 
 
+_INHERITED: Final = frozenset({"pinned", "expires_at", "state"})
+
+
 def _is_entitled(unit: UnitOfWork, prepared: PreparedDraft, *, old: Memory) -> bool:
     """Return whether caller and text are trusted enough for the change to take effect at once."""
     made = build_memory(prepared, unit.caller, now=unit.now)
     is_trusted = prepared.trust.weight >= old.trust.weight and is_authorized(unit.caller, old)
     requires_trust = old.pinned and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
-    return is_trusted and made.state is not State.QUARANTINED and not requires_trust
+    is_free = made.state is not State.QUARANTINED and not requires_trust
+    # A successor takes a pin over, and would outlast an expiry.
+    return is_trusted and is_free and not set_above(unit, [old.id], names=_INHERITED)
 
 
 def _proposed(outcome: ItemResult, new: Memory) -> ItemResult:

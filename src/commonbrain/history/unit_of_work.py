@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -118,6 +118,21 @@ class UnitOfWork(WriteContext):
         step = propagate(self.tx, self.change_context(Action.CASCADE, None))
         _check_ended(self)
         return summarize_affected(self.tx, self.caller, step=step, now=self.now)
+
+
+def set_above(unit: UnitOfWork, memory_ids: Sequence[int], *, names: Collection[str]) -> set[int]:
+    """Return the memories of which a higher authority than the caller's last set a field.
+
+    `names` are the fields. What the author gave with the text is not counted.
+    """
+    last: dict[tuple[int, str], Authority] = {}
+    if unit.caller.authority is not Authority.PERSON and names:
+        for change in unit.tx.changes.of(memory_ids):
+            last |= {
+                (change.memory_id, one): change.authority for one in names & change.after.keys()
+            }
+    covers = unit.caller.authority.covers
+    return {id_ for (id_, _), authority in last.items() if not covers(authority)}
 
 
 def _check_ended(unit: UnitOfWork) -> None:

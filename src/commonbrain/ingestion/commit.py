@@ -24,6 +24,7 @@ from commonbrain.model.kinds import (
     MessageDetail,
     TaskDetail,
 )
+from commonbrain.model.links import link_image
 from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
@@ -40,10 +41,11 @@ from commonbrain.model.memory import (
 from commonbrain.model.messages import deliveries
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
+from commonbrain.model.support import SUPPORTS
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant, show_instant
 from commonbrain.security.authority import approved, awaits_person
-from commonbrain.storage.change_log import record_created, record_update
+from commonbrain.storage.change_log import record_created, record_related_change, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
 from commonbrain.text.time_expressions.mentions import date_marks, day_marks
@@ -208,7 +210,22 @@ def confirm(
         change_context=context.change_context(Action.APPROVE, "written again"),
         vectors=prepared.vectors,
     )
+    _drop_supports(context, confirmed)
     return confirmed
+
+
+def _drop_supports(context: WriteContext, memory: Memory) -> None:
+    """Remove what a lower authority rested a memory on that a higher one wrote again."""
+    for link in context.tx.links.touching([memory.id], types=SUPPORTS):
+        if link.from_id == memory.id and not link.authority.covers(memory.authority):
+            context.tx.links.drop(link.from_id, link.to_id, type_=link.type)
+            record_related_change(
+                context.tx,
+                memory,
+                change_context=context.change_context(Action.UNLINK, "written again"),
+                before={"link": link_image(link)},
+                after={},
+            )
 
 
 def count_recurrence(context: WriteContext, known: Memory, *, own: Memory | None = None) -> int:

@@ -169,7 +169,11 @@ def find_exact(context: WriteContext, prepared: PreparedDraft) -> Memory | None:
             memory
             for memory in candidates
             if _is_readable(context, memory, prepared=prepared)
-            and (is_approved_by(prepared, memory) or _is_believed(memory, prepared))
+            and (
+                is_approved_by(prepared, memory)
+                or _is_confirmed_by(prepared, memory)
+                or _is_believed(memory, prepared)
+            )
             and not _is_another_time(memory, prepared)
             and is_same_text(memory.text, prepared.text)
         ),
@@ -351,22 +355,26 @@ def is_approved_by(prepared: PreparedDraft, memory: Memory) -> bool:
     )
 
 
+def _is_confirmed_by(prepared: PreparedDraft, memory: Memory) -> bool:
+    """Return whether a person says the very words of a model, to the same readers."""
+    return (
+        prepared.authority is Authority.PERSON
+        and memory.state is State.ACTIVE
+        and memory.trust.weight >= prepared.trust.weight
+        and (memory.scope, memory.project) == (prepared.scope, prepared.project)
+        and (memory.detail, memory.expires_at)
+        == (prepared.admitted.detail, prepared.draft.expires_at)
+    )
+
+
 def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:
     """Return whether a memory says the same with as much weight: trust, and a person's word.
 
-    A person's very words confirm a memory instead, if nothing else differs. A task that is closed
-    is not one to do again.
+    A task that is closed is not one to do again.
     """
-    if _is_to_do_again(memory, prepared):
-        return False
-    is_same = (
-        is_same_text(memory.text, prepared.text)
-        and memory.detail == prepared.admitted.detail
-        and memory.expires_at == prepared.draft.expires_at
-        and memory.state is State.ACTIVE
-    )
-    is_outranked = prepared.authority is Authority.PERSON is not memory.authority and not is_same
-    return memory.trust.weight >= prepared.trust.weight and not is_outranked
+    is_outranked = prepared.authority is Authority.PERSON is not memory.authority
+    is_trusted = memory.trust.weight >= prepared.trust.weight
+    return is_trusted and not is_outranked and not _is_to_do_again(memory, prepared)
 
 
 class _DuplicateFields(NamedTuple):

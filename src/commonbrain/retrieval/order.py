@@ -152,14 +152,13 @@ def _repeat_for_times(table: Table, ranked: Sequence[Candidate]) -> list[Candida
 def _order_by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Order candidates by matter, each at the place of its best; each rank keeps its score.
 
-    Skills come first, a person's before those of models, but for a BLOCKER. A changed memory gets
-    the feature `EARLIER` and a note that names what changed it, which is brought in if it was not
+    Skills of people come first, those of models rank as their texts do. A changed memory gets the
+    feature `EARLIER` and a note that names what changed it, which is brought in if it was not
     found.
     """
     plan = table.plan
-    skills = [one for one in ranked if one.features.get(SKILL)]
-    skills.sort(key=lambda one: one.memory.authority.rank)
-    others = [one for one in ranked if not one.features.get(SKILL)] if skills else ranked
+    skills = [one for one in ranked if is_persons_skill(one)]
+    others = [one for one in ranked if not is_persons_skill(one)] if skills else ranked
     if table.changes:
         others = _place_changed(table, others)
     if table.similarity is not None and len(others) > 1:
@@ -175,8 +174,13 @@ _BLOCKERS_PLACED: Final = 2
 """BLOCKERs that come second and third at the latest; hooks show three memories."""
 
 
+def is_persons_skill(candidate: Candidate) -> bool:
+    """Return whether it is a skill of a person that the query names."""
+    return bool(candidate.features.get(SKILL)) and candidate.memory.authority is Authority.PERSON
+
+
 def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
-    """Put the nearest BLOCKERs of people behind the best result, and before skills of others.
+    """Put the nearest BLOCKERs of people behind the best result.
 
     Other authors choose how near their texts are to a question, and how many they are.
     """
@@ -185,9 +189,7 @@ def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
         for place, one in enumerate(ranked)
         if is_persons_blocker(one.memory) and is_on_matter(table, one)
     ]
-    is_led = bool(ranked) and (
-        not ranked[0].features.get(SKILL) or ranked[0].memory.authority is Authority.PERSON
-    )
+    is_led = bool(ranked)
     places = [place for _, place in nlargest(_BLOCKERS_PLACED, blockers)]
     late = [place for at, place in enumerate(places, start=is_led) if place > at]
     if not late:

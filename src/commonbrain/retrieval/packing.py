@@ -25,7 +25,7 @@ from commonbrain.model.recall_result import (
 from commonbrain.model.scope import Trust
 from commonbrain.model.skills import skill_of
 from commonbrain.model.values import dataclass, field, replace
-from commonbrain.retrieval.order import LINKED
+from commonbrain.retrieval.order import LINKED, is_persons_skill
 from commonbrain.retrieval.retrieve import RETRIEVERS
 from commonbrain.retrieval.score import FEATURES
 from commonbrain.retrieval.table import GUIDANCE, SKILL
@@ -44,11 +44,6 @@ _FIELD_REASONS: Final = tuple(f"{FIELD}{field}" for field in CausalField)
 
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
-
-
-def is_matching_skill(candidate: Candidate) -> bool:
-    """Return whether it is a skill that the query names."""
-    return bool(candidate.features.get(SKILL))
 
 
 def to_item(candidate: Candidate) -> Item:
@@ -81,7 +76,7 @@ def to_item(candidate: Candidate) -> Item:
 
 def _reasons(candidate: Candidate) -> list[str]:
     features = candidate.features
-    skill = skill_of(candidate.memory) if is_matching_skill(candidate) else None
+    skill = skill_of(candidate.memory) if features.get(SKILL) else None
     own, context = features.get("self_score", 0.0), features.get("context_score", 0.0)
     is_by_passage = own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context
     return [
@@ -99,7 +94,7 @@ def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
     if max_items == 1 or any(map(is_binding, best)):
         return best
     binding = next(filter(is_binding, later), None)
-    if binding is None or is_matching_skill(best[-1]) or not is_close(binding, best[-1]):
+    if binding is None or is_persons_skill(best[-1]) or not is_close(binding, best[-1]):
         return best
     return [*best[:-1], binding]
 
@@ -359,7 +354,7 @@ def _fill(
     texts: Sequence[_Text], *, tokens: int, sought: Sought, conflicts: Sequence[Conflict]
 ) -> "_Filling":
     """Choose how to show each item; the best rule or fact displaces others only if it must."""
-    skills = [one for one in texts if is_matching_skill(one.candidate)]
+    skills = [one for one in texts if is_persons_skill(one.candidate)]
     filling = _Filling(texts, conflicts, sought, tokens).fill(reserving=skills)
     binding = [at for at, one in enumerate(texts) if is_binding(one.candidate)]
     place = min(binding, key=lambda at: texts[at].candidate.memory.authority.rank, default=None)

@@ -24,10 +24,15 @@ from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.load import SOURCE_TURNS
-from commonbrain.retrieval.order import LINKED, is_on_matter, is_persons_blocker, with_marks
+from commonbrain.retrieval.order import (
+    LINKED,
+    is_on_matter,
+    is_persons_blocker,
+    is_persons_skill,
+    with_marks,
+)
 from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms
 from commonbrain.retrieval.score import ANSWERABILITY, word_share
-from commonbrain.retrieval.table import SKILL
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.patterns import lazy_pattern
@@ -185,9 +190,9 @@ class PromptJudge:
     """The last stage of a recall for a prompt: what is worth showing, if anything is.
 
     Nothing, unless one of the best is worth it by itself: then the first of recall, and those that
-    are worth it. Skills always are. A newer memory is as worthy as the older one on its matter. Not
-    shown are what a newer one changed, what the session was shown before unless it needs review
-    since, and anything with a prompt that no person typed.
+    are worth it. Skills of people always are. A newer memory is as worthy as the older one on its
+    matter. Not shown are what a newer one changed, what the session was shown before unless it
+    needs review since, and anything with a prompt that no person typed.
     """
 
     services: Services
@@ -292,7 +297,7 @@ def worth_showing(
 ) -> list[Candidate]:
     """Choose what to show, in the order of recall; see `PromptJudge`."""
     worth = {
-        one.memory.id: 1.0 if one.features.get(SKILL) else one.features.get(PROACTIVE, 1.0)
+        one.memory.id: 1.0 if is_persons_skill(one) else one.features.get(PROACTIVE, 1.0)
         for one in ranked
     }
     shown_ids = {id_: public_ids.show(public_ids.MEMORY, id_) for id_ in worth}
