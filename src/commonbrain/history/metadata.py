@@ -43,7 +43,6 @@ from commonbrain.security.authority import (
     Proposal,
     check_authorized,
     intrinsic_trust,
-    is_authorized,
     is_trusted,
 )
 from commonbrain.services import Services
