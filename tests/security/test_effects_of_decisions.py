@@ -269,6 +269,30 @@ def test_memories_of_every_question_are_shown_by_their_whole_texts(
         assert f"> {text}" in shown
 
 
+def test_all_that_an_approval_endorses_of_a_memory_is_shown(brain: Brain, model: Brain) -> None:
+    incident = stored(
+        model,
+        "Checkout failed.",
+        kind="incident",
+        root_cause=HARMFUL,
+        resolution="Restart it.",
+        label="by ann",
+        tags=["shop"],
+        source_ref="https://evil.example",
+    )
+    model.revise.link(stored(brain, KEY, kind="task"), incident, type="depends_on")
+    skill = {"name": "proxy", "keywords": ["fetch", "ship"]}
+    model.remember(RULE, kind="rule", severity="BLOCKER", skill=skill)
+
+    shown = render_review_queue(brain.review())
+
+    for part in (
+        *(f"> root cause: {HARMFUL}", "> resolution: Restart it.", "label by ann", "tags shop"),
+        *("source https://evil.example", "skill proxy, shown by fetch, ship"),
+    ):
+        assert part in shown
+
+
 @pytest.mark.parametrize("category", ["conflicts", "proposals"])
 def test_long_text_is_cut_with_what_is_left_out(brain: Brain, model: Brain, category: str) -> None:
     sentence = "The wall of the castle is high and old. "

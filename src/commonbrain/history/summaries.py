@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
@@ -13,7 +14,7 @@ from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import show_day
-from commonbrain.model.values import dataclass
+from commonbrain.model.values import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +25,11 @@ class MemorySummary:
     kind: Kind
     headline: str
     text: str
-    """Headline and body, up to 5,000 characters; a headline alone need not be of its text."""
+    """Headline, body and texts of its kind, up to 5,000 characters."""
     left_out: int
     """Characters of the text after those."""
     traits: tuple[str, ...]
-    """Its kind, and what it does to agents: binds them, is always shown, ends at a time."""
+    """Its kind, what it does to agents (binds them, is always shown, ends) and its names."""
     project: str | None
     agent: str
     trust: Trust
@@ -50,7 +51,7 @@ class MemoryEffects:
 
 def summarize(memory: Memory) -> MemorySummary:
     """Return what is shown of a memory."""
-    text = memory.text
+    text = "\n".join(_texts_of(memory))
     return MemorySummary(
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
@@ -65,13 +66,23 @@ def summarize(memory: Memory) -> MemorySummary:
     )
 
 
+def _texts_of(memory: Memory) -> Iterator[str]:
+    """Return the text and those of the columns of its kind, such as the cause of an incident."""
+    yield memory.text
+    for column in fields(memory.detail):
+        value = getattr(memory.detail, column.name)
+        is_text = isinstance(value, str) and not isinstance(value, StrEnum)
+        if is_text and value not in memory.text:
+            yield f"{column.name.replace('_', ' ')}: {value}"
+
+
 def _traits_of(memory: Memory) -> Iterator[str]:
     yield memory.kind
     if is_blocker(memory.detail):
         yield Severity.BLOCKER
     if (skill := skill_of(memory)) is not None:
-        shown = "always shown" if skill.always_on else "shown by its keywords"
-        yield f"skill {skill.name}, {shown}"
+        shown = "always" if skill.always_on else f"by {', '.join(skill.keywords)}"
+        yield f"skill {skill.name}, shown {shown}"
     if must_be_acknowledged(memory.detail):
         yield "to be acknowledged by all"
     if memory.scope is Scope.GLOBAL:
@@ -80,3 +91,5 @@ def _traits_of(memory: Memory) -> Iterator[str]:
         yield "pinned"
     if memory.expires_at is not None:
         yield f"until {show_day(memory.expires_at)}"
+    named = {"label": memory.label, "tags": ", ".join(memory.tags), "source": memory.source_ref}
+    yield from (f"{name} {value}" for name, value in named.items() if value)
