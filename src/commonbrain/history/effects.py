@@ -46,7 +46,7 @@ def effects_of_approval(unit: UnitOfWork, memory: Memory) -> tuple[MemoryEffects
 
 
 def effects_of_deciding(unit: UnitOfWork, memory: Memory, *, other: Memory) -> tuple[str, ...]:
-    """Return what deciding a conflict for a memory does besides ending the other."""
+    """Return what deciding a conflict for a memory does apart from ending the other."""
     proposal = Proposal(op=Action.RESOLVE, id=memory.id, arguments={"other": show(other)})
     try:
         steps = PLANNERS[Action.RESOLVE](unit, memory, proposal=proposal).steps

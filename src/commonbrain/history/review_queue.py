@@ -55,9 +55,9 @@ class ConflictItem:
     gap: float
     why: tuple[str, ...]
     effects: tuple[str, ...]
-    """What deciding for the preferred memory does besides ending the other."""
+    """What deciding for the preferred memory does apart from ending the other."""
     other_effects: tuple[str, ...]
-    """What deciding for the other one does besides ending the preferred."""
+    """What deciding for the other one does apart from ending the preferred."""
     since: datetime
     settle: tuple[str, ...]
     """Calls that resolve it, first in favour of the preferred memory."""

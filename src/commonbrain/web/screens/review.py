@@ -48,7 +48,7 @@ class ReviewedMemory:
     summary: MemorySummary
     """Its text, and what it does to agents."""
     effects: tuple[str, ...]
-    """What an approval does to it, or of a conflict what deciding for it does besides."""
+    """What an approval does to it, or of a conflict what deciding for it does apart from that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
