@@ -104,7 +104,8 @@ def test_proposal_is_listed_with_the_change_it_would_make(brain: Brain, clock: F
     both = brain.review("proposals").proposals
     assert {one.memory.id for one in both} == {proposal, stored_rule.items[0].id}
     reply = {one.memory.id: one for one in both}[proposal]
-    assert (reply.change, reply.target) == (Action.RESOLVE, old)
+    assert reply.change is Action.RESOLVE
+    assert [one.memory.id for one in reply.effects] == [old, new]
     assert reply.settle[0] == f"revise approve {proposal} --reason WHY"
 
 

@@ -15,7 +15,7 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import Kind, is_blocker
 from commonbrain.model.links import Link, is_inherited, link_image
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
@@ -42,12 +42,16 @@ class UpdateMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutLink:
-    """Link a memory to another; without `link`, remove the existing one."""
+    """Link a memory to another; without `link`, remove the existing one.
+
+    `action` is set if the link follows from another step, which has the reason.
+    """
 
     memory: Memory
     """The memory that the link starts from, or that inherited it."""
     known: Link | None
     link: Link | None
+    action: Action | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,11 @@ class ChangePlanner(Protocol):
     def __call__(self, unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
         """Return the plan; raise a caller's error if the change is not possible."""
         ...
+
+
+def is_ended(step: UpdateMemory) -> bool:
+    """Return whether a memory is not current any more after a step."""
+    return step.before.state in CURRENT_STATES and step.after.state not in CURRENT_STATES
 
 
 class ChangeStatus(StrEnum):
@@ -174,8 +183,9 @@ def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
     match step:
         case UpdateMemory(before=before, after=after, action=action):
             unit.amend(before, after, action=action or proposal.op, reason=proposal.reason)
-        case PutLink():
-            put_link(unit, step, action=proposal.op, reason=proposal.reason)
+        case PutLink(action=action):
+            reason = proposal.reason if action is None else None
+            put_link(unit, step, action=action or proposal.op, reason=reason)
         case PutAck(memory=memory, known=known, ack=ack):
             unit.tx.acks.put(ack)
             unit.record(
@@ -229,7 +239,12 @@ def describe(step: Step) -> list[str]:
     """Describe what a step changes."""
     match step:
         case UpdateMemory(before=before, after=after):
-            lines = _compared(*difference(before, after))
+            lines = [
+                f"{name}: {plain(name, old)} -> {plain(name, new)}"
+                for name, old, new in changed_fields(*difference(before, after))
+            ]
+            if is_ended(step) and is_blocker(before.detail):
+                lines.append("ends: a BLOCKER")
         case PutLink(known=known, link=link):
             lines = _describe_link(known, link)
         case PutAck(ack=ack):
@@ -256,24 +271,28 @@ _OMITTED_FIELDS = frozenset({"believed_since", "superseded_at", "payload", "supe
 """Fields that follow from others."""
 
 
-def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    lines: list[str] = []
+def changed_fields(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> list[tuple[str, object, object]]:
+    """Return the fields and columns that differ, with their old and new values."""
+    changes: list[tuple[str, object, object]] = []
     for name, value in new.items():
         if name in _OMITTED_FIELDS:
             continue
         if is_dataclass(value) and not isinstance(value, type):
             was, is_ = _columns(old[name]), _columns(value)
-            lines += _compared(was, {key: is_[key] for key in is_ if is_[key] != was[key]})
+            changes += changed_fields(was, {key: is_[key] for key in is_ if is_[key] != was[key]})
         else:
-            lines.append(f"{name}: {_plain(name, old[name])} -> {_plain(name, value)}")
-    return lines
+            changes.append((name, old[name], value))
+    return changes
 
 
 def _columns(detail: Any) -> dict[str, Any]:  # noqa: ANN401 each kind has its own
     return {field.name: getattr(detail, field.name) for field in fields(detail)}
 
 
-def _plain(name: str, value: object) -> str:
+def plain(name: str, value: object) -> str:
+    """Format the value of a field."""
     match value:
         case None | ():
             return "none"
@@ -338,7 +357,8 @@ def how_resolved(memory: Memory) -> str:
 
 def _draft(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Draft:
     """Describe the proposal without the target's text, which may be erased earlier."""
-    what = f"Proposal: {proposal.op} {ids.show(ids.MEMORY, target.id)}"
+    is_unpin = proposal.op is Action.PIN and not proposal.arguments["pinned"]
+    what = f"Proposal: {'unpin' if is_unpin else proposal.op} {show(target)}"
     return Draft(
         body=f"{what}. {proposal.reason or ''}".strip(),
         headline=what,

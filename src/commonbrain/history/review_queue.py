@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.history.summaries import MemoryEffects, MemorySummary, summarize
 from commonbrain.invalidation.dependents import (
     ReviewCause,
     open_reviews,
@@ -18,21 +19,19 @@ from commonbrain.invalidation.dependents import (
 )
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
-from commonbrain.model.kinds import Kind, Severity, severity_of
 from commonbrain.model.links import Basis, Link, LinkType, basis_of, conflict_of, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Authority, Caller, Scope, Trust, is_visible
-from commonbrain.model.skills import skill_of
-from commonbrain.model.tasks import must_be_acknowledged
-from commonbrain.model.timestamps import from_millis, show_day, to_millis
+from commonbrain.model.scope import Authority, Caller, Scope
+from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:
+    from commonbrain.history.unit_of_work import UnitOfWork
     from commonbrain.ingestion.suspects import Suspect
     from commonbrain.storage.store import Transaction
 
@@ -47,19 +46,6 @@ class ReviewCategory(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemorySummary:
-    """A memory that needs a decision."""
-
-    id: str
-    kind: Kind
-    headline: str
-    project: str | None
-    agent: str
-    trust: Trust
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictItem:
     """Two memories in conflict: the preferred one, the other, and the basis."""
 
@@ -68,6 +54,10 @@ class ConflictItem:
     basis: Basis
     gap: float
     why: tuple[str, ...]
+    effects: tuple[str, ...]
+    """What deciding for the preferred memory does apart from ending the other."""
+    other_effects: tuple[str, ...]
+    """What deciding for the other one does apart from ending the preferred."""
     since: datetime
     settle: tuple[str, ...]
     """Calls that resolve it, first in favour of the preferred memory."""
@@ -89,19 +79,12 @@ class StaleItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingItem:
-    """A pending memory, or a proposed change of `target`, with all that would be approved."""
+    """A pending memory, which may carry a proposed change, with all that would be approved."""
 
     memory: MemorySummary
-    text: str
-    """The whole text, whatever the headline says."""
-    effects: tuple[str, ...]
-    """Its kind, and what it would do to agents: bind them, be shown, expire."""
+    effects: tuple[MemoryEffects, ...]
+    """What an approval does, by memory."""
     change: Action | None
-    target: str | None
-    target_memory: MemorySummary | None
-    """None if there is none, or the caller may not see it."""
-    arguments: Mapping[str, object]
-    """Of the change."""
     reason: str | None
     since: datetime
     settle: tuple[str, ...]
@@ -137,9 +120,18 @@ class _Section:
     """One category of the queue for one caller, after a key."""
 
     tx: Transaction
+    services: Services
     query_scope: QueryScope
     space: EmbeddingSpace
     after: Key | None
+
+    def as_person(self) -> UnitOfWork:
+        """Return the context in which a person would decide; it only reads."""
+        from commonbrain.history.unit_of_work import UnitOfWork  # noqa: PLC0415 as below
+
+        person = replace(self.query_scope.caller, authority=Authority.PERSON)
+        now = self.query_scope.now
+        return UnitOfWork(tx=self.tx, services=self.services, caller=person, now=now)
 
     def within(self, **more: Any) -> QueryScope:  # noqa: ANN401 fields of a filter
         """Narrow the query."""
@@ -202,7 +194,13 @@ class ListReviewQueue:
         space = self.services.space_for(self.caller)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             for one, after in begins.items():
-                section = _Section(tx=tx, query_scope=query_scope, space=space, after=after)
+                section = _Section(
+                    tx=tx,
+                    services=self.services,
+                    query_scope=query_scope,
+                    space=space,
+                    after=after,
+                )
                 page = _page(section, _CATEGORIES[one], listing=listing)
                 shown[one] = _CATEGORIES[one].items(section, [row for _, row in page.rows])
                 if page.more:
@@ -307,10 +305,13 @@ def _unproposed(tx: Transaction, links: Sequence[Link]) -> list[Link]:
 def _conflicts(section: _Section, links: Sequence[Link]) -> tuple[ConflictItem, ...]:
     ends = {end for link in links for end in (link.from_id, link.to_id)}
     known = section.tx.memories.get(list(ends))
-    return tuple(_conflict_item(link, known) for link in links)
+    return tuple(_conflict_item(section.as_person(), link, known=known) for link in links)
 
 
-def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
+def _conflict_item(unit: UnitOfWork, link: Link, *, known: Mapping[int, Memory]) -> ConflictItem:
+    # Few queues hold a conflict, and its plan needs the write path.
+    from commonbrain.history.effects import effects_of_deciding  # noqa: PLC0415
+
     conflict = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
     best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in conflict.ids)
     one, other = conflict.ids
@@ -319,11 +320,13 @@ def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
         (f"{both} --value PROJECT,PROJECT",) if is_placeable(best) and is_placeable(rest) else ()
     )
     return ConflictItem(
-        preferred=_summarize(best),
-        other=_summarize(rest),
+        preferred=summarize(best),
+        other=summarize(rest),
         basis=conflict.basis,
         gap=conflict.gap,
         why=conflict.why,
+        effects=effects_of_deciding(unit, best, other=rest),
+        other_effects=effects_of_deciding(unit, rest, other=best),
         since=link.created_at,
         settle=_because(_ending(best, rest), both, *apart),
     )
@@ -357,7 +360,7 @@ def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...
     heads = {conflict.ids[1]: conflict.ids[0] for conflict in stale}
     return tuple(
         StaleItem(
-            memory=_summarize(one),
+            memory=summarize(one),
             because=notes[one.id],
             repeats_old_of=heads.get(_show(one)),
             since=min(review.at for review in needs[one.id]),
@@ -378,44 +381,22 @@ def _pending_rows(section: _Section, limit: int) -> list[tuple[Key, int]]:
 
 
 def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem, ...]:
-    memories = _read(section, rows)
-    carried = {one.id: proposal_of(one) for one in memories}
-    targets = section.tx.memories.get([one.id for one in carried.values() if one])
-    caller = section.query_scope.caller
-    seen = {one.id: _summarize(one) for one in targets.values() if is_visible(caller, one)}
+    # Few queues hold a proposal, whose plan needs the write path.
+    from commonbrain.history.effects import effects_of_approval  # noqa: PLC0415
+
+    unit = section.as_person()
     return tuple(
         PendingItem(
-            memory=_summarize(one),
-            text=one.text,
-            effects=tuple(_effects_of(one)),
+            memory=summarize(one),
+            effects=effects_of_approval(unit, one),
             change=change.op if change else None,
-            target=ids.show(ids.MEMORY, change.id) if change else None,
-            target_memory=seen.get(change.id) if change else None,
-            arguments=change.arguments if change else {},
             reason=change.reason if change else None,
             since=one.recorded_at,
             settle=_because(f"revise approve {_show(one)}", f"revise reject {_show(one)}"),
         )
-        for one in memories
-        for change in [carried[one.id]]
+        for one in _read(section, rows)
+        for change in [proposal_of(one)]
     )
-
-
-def _effects_of(memory: Memory) -> Iterator[str]:
-    yield f"a {memory.kind}"
-    if severity_of(memory.detail) is Severity.BLOCKER:
-        yield Severity.BLOCKER
-    if (skill := skill_of(memory)) is not None:
-        shown = "always shown" if skill.always_on else "shown by its keywords"
-        yield f"skill {skill.name}, {shown}"
-    if must_be_acknowledged(memory.detail):
-        yield "to be acknowledged by all"
-    if memory.scope is Scope.GLOBAL:
-        yield "in every project"
-    if memory.pinned:
-        yield "pinned"
-    if memory.expires_at is not None:
-        yield f"until {show_day(memory.expires_at)}"
 
 
 def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:
@@ -430,8 +411,8 @@ def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:
 def _duplicate_items(_: _Section, rows: Sequence[Suspect]) -> tuple[DuplicateItem, ...]:
     return tuple(
         DuplicateItem(
-            newer=_summarize(one.newer),
-            older=_summarize(one.older),
+            newer=summarize(one.newer),
+            older=summarize(one.older),
             similarity=one.similarity,
             since=one.newer.recorded_at,
             settle=_because(
@@ -460,18 +441,6 @@ def _read(section: _Section, rows: Sequence[int]) -> list[Memory]:
 
 def _because(*calls: str) -> tuple[str, ...]:
     return tuple(f"{call} --reason WHY" for call in calls)
-
-
-def _summarize(memory: Memory) -> MemorySummary:
-    return MemorySummary(
-        id=_show(memory),
-        kind=memory.kind,
-        headline=memory.headline,
-        project=memory.project,
-        agent=memory.agent,
-        trust=memory.trust,
-        confidence=memory.confidence,
-    )
 
 
 _CATEGORIES: Final[Mapping[ReviewCategory, _Category]] = {

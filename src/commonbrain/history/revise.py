@@ -8,15 +8,12 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.history import conflicts, metadata
 from commonbrain.history.change_plan import (
     ChangePlan,
-    ChangePlanner,
     ChangeStatus,
     ReviseResult,
     Step,
     UpdateMemory,
-    amend_steps,
     apply_step,
     describe,
     how_resolved,
@@ -24,13 +21,10 @@ from commonbrain.history.change_plan import (
     reverses_above,
     show,
 )
+from commonbrain.history.effects import effects_of
 from commonbrain.history.metadata import checked_annotation, plain_instant, plain_names
-from commonbrain.history.supersede import (
-    InheritOptions,
-    apply_supersede,
-    inheritance_of,
-    supersede_with,
-)
+from commonbrain.history.planners import PLANNERS, plan_approval
+from commonbrain.history.supersede import InheritOptions, inheritance_of, supersede_with
 from commonbrain.history.unit_of_work import (
     UnitOfWork,
     read_unit,
@@ -48,7 +42,6 @@ from commonbrain.invalidation.dependents import AffectedDependents, preview_affe
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
-from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.links import DISAGREEMENTS, STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
@@ -60,7 +53,6 @@ from commonbrain.model.tasks import WITHDRAW, Decision
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import (
     Proposal,
-    approved,
     check_authorized,
     check_may_resolve,
     is_authorized,
@@ -87,35 +79,13 @@ _UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 _LATER: Final = "Until the embedder is available, it is found by words only."
 
 
-def _forget(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
-    return ChangePlan(steps=amend_steps(memory, replace(memory, state=State.FORGOTTEN)))
-
-
-_PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
-    Action.RESTORE: conflicts.restore,
-    Action.KEEP_BOTH: conflicts.keep_both,
-    Action.RESOLVE: conflicts.resolve,
-    Action.ANNOTATE: metadata.annotate,
-    Action.LINK: metadata.link,
-    Action.UNLINK: metadata.unlink,
-    Action.RATE: metadata.rate,
-    Action.PIN: metadata.pin,
-    Action.RETAG: metadata.retag,
-    Action.SET_EXPIRY: metadata.set_expiry,
-    Action.STATUS: metadata.set_status,
-    Action.REVIEW: metadata.review,
-    Action.ACK: metadata.acknowledge,
-    Action.FORGET: _forget,
-}
-
-
 def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     """Carry out a change, or store it as a proposal if the caller lacks the authority."""
     memory = unit.fetch(proposal.id)
     is_unrestricted = proposal.op in _UNRESTRICTED
     check_may_write(unit.caller, Scope.TEAM if is_unrestricted else memory.scope)
     _check_pending_acks(unit, [memory], proposal=proposal)
-    plan = _PLANNERS[proposal.op](unit, memory, proposal=proposal)
+    plan = PLANNERS[proposal.op](unit, memory, proposal=proposal)
     # A change of one memory can affect another, or lead into another project.
     outcomes = [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
     _check_pending_acks(unit, [*_amended(plan), *outcomes], proposal=proposal)
@@ -153,34 +123,27 @@ def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
         _check_awaits(memory)
     check_may_resolve(unit.caller, memory)
     carried = proposal_of(memory)
-    if carried is None:
-        after = approved(memory, unit.caller, parameters=unit.parameters, now=unit.now)
-        step = UpdateMemory(before=memory, after=after)
-        return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
-    target = unit.fetch(carried.id)
+    target = memory if carried is None else unit.fetch(carried.id)
     check_may_write(unit.caller, target.scope)
     check_authorized(unit.caller, target)
-    if carried.op is Action.SUPERSEDE:
-        trust = max(memory.trust, target.trust, key=lambda one: one.weight)
-        raised = replace(memory, trust=trust)
-        new = approved(raised, unit.caller, parameters=unit.parameters, now=unit.now)
-        apply_supersede(unit, memory, activated=new, proposal=carried)
-        _check_name(unit, new)
-        return ReviseResult(
-            id=show(memory),
-            action=Action.APPROVE,
-            status=ChangeStatus.DONE,
-            headline=memory.headline,
-            changed=(f"{show(target)} superseded by {show(memory)}: {inert_line(new.text)}",),
-        )
-    plan = _PLANNERS[carried.op](unit, target, proposal=carried)
+    plan = plan_approval(unit, memory)
     for one in _amended(plan):
         check_may_write(unit.caller, one.scope)
         check_authorized(unit.caller, one)
-    done = _apply_plan(unit, target, proposal=carried, plan=plan)
-    carried_out = replace(memory, state=State.FORGOTTEN)
-    unit.amend(memory, carried_out, action=Action.APPROVE, reason=proposal.reason)
-    return replace(done, action=Action.APPROVE, status=ChangeStatus.DONE)
+    changed = tuple(one.line() for one in effects_of(unit, plan.steps))
+    is_text = carried is None or carried.op is Action.SUPERSEDE
+    subject = memory if is_text else target
+    done = _apply_plan(unit, subject, proposal=carried or proposal, plan=plan)
+    if not is_text:
+        carried_out = replace(memory, state=State.FORGOTTEN)
+        unit.amend(memory, carried_out, action=Action.APPROVE, reason=proposal.reason)
+    return replace(
+        done,
+        id=show(subject),
+        action=Action.APPROVE,
+        status=ChangeStatus.DONE,
+        changed=changed,
+    )
 
 
 def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.causality.traversal import CAUSAL
-from commonbrain.history.change_plan import PutLink, how_resolved, pending, put_link, show
+from commonbrain.history.change_plan import (
+    ChangePlan,
+    PutLink,
+    Step,
+    UpdateMemory,
+    apply_step,
+    how_resolved,
+    pending,
+    put_link,
+    show,
+)
 from commonbrain.history.metadata import link_step
 from commonbrain.history.unit_of_work import UnitOfWork, set_above
 from commonbrain.ingestion.batch import WriteOptions
@@ -19,7 +29,14 @@ from commonbrain.ingestion.sources import resolve_sources
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import KINDS, FactDetail, Kind, RuleDetail, kind_and_label
+from commonbrain.model.kinds import (
+    KINDS,
+    FactDetail,
+    Kind,
+    RuleDetail,
+    is_blocker,
+    kind_and_label,
+)
 from commonbrain.model.links import INHERITED, Link, LinkType, is_inherited
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory, State
 from commonbrain.model.messages import deliveries
@@ -127,8 +144,12 @@ def supersede_with(
         step = link_step(unit, new, to=old, type_=LinkType.CONFLICTS_WITH, basis=reason)
         put_link(unit, step, action=Action.LINK, reason=reason)
         return _proposed(outcome, new)
-    _retire(unit, old, new=new, proposal=proposal)
+    for one in _retire(unit, old, new=new, proposal=proposal):
+        apply_step(unit, one, proposal=proposal)
     _broadcast_anew(unit, old, new=new)
+    if is_blocker(old.detail) and not is_blocker(new.detail):
+        ended = f"This ends a BLOCKER, {show(old)}: the new text is none."
+        return replace(outcome, warnings=(*outcome.warnings, ended))
     return outcome
 
 
@@ -173,23 +194,25 @@ def _check_own_words(unit: UnitOfWork, old: Memory) -> None:
         )
 
 
-def apply_supersede(
+def supersede_as_proposed(
     unit: UnitOfWork, new: Memory, *, activated: Memory, proposal: Proposal
-) -> None:
-    """Replace the old text by a proposed one, with the authority of the approver."""
+) -> ChangePlan:
+    """Plan to replace the old text by a proposed one, with the authority of the approver."""
     old = unit.fetch(proposal.id)
     check_is_head(unit, old)
     in_place = replace(activated, superseded_count=old.superseded_count + 1)
-    unit.amend(new, in_place, action=Action.APPROVE, reason=proposal.reason)
-    _retire(unit, old, new=in_place, proposal=proposal)
+    taken = UpdateMemory(before=new, after=in_place, action=Action.APPROVE)
+    return ChangePlan(steps=(taken, *_retire(unit, old, new=in_place, proposal=proposal)))
 
 
-def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -> None:
+def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -> tuple[Step, ...]:
+    """Plan to end the old text; its pin and its links go on with the new one."""
     retired = superseded(old, by=new.id, at=unit.now)
-    unit.amend(old, retired, action=Action.SUPERSEDE, reason=proposal.reason)
+    steps: list[Step] = [UpdateMemory(before=old, after=retired, action=Action.SUPERSEDE)]
     if old.pinned and not new.pinned:
-        unit.amend(new, replace(new, pinned=True), action=Action.PIN, reason=proposal.reason)
-    _copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
+        pinned = replace(new, pinned=True)
+        steps.append(UpdateMemory(before=new, after=pinned, action=Action.PIN))
+    return (*steps, *_copied_links(unit, old, new=new, supports=proposal.arguments["supports"]))
 
 
 _INHERITED: Final = frozenset({"pinned", "expires_at", "state"})
@@ -283,8 +306,10 @@ def _inherit_supports(unit: UnitOfWork, draft: Draft, *, old: Memory) -> Draft:
     )
 
 
-def _copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) -> None:
-    """Copy causes, effects and missing supports of the old memory to its successor.
+def _copied_links(
+    unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool
+) -> Iterator[PutLink]:
+    """Plan to copy causes, effects and missing supports of the old memory to its successor.
 
     Each copy has its own record, so that undo and restore recover the earlier state.
     """
@@ -297,8 +322,8 @@ def _copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) -
     for link in links_to_copy:
         ends = [new.id if end == old.id else end for end in (link.from_id, link.to_id)]
         if (*ends, link.type) not in there and ends[0] != ends[1]:
-            step = PutLink(memory=new, known=None, link=_moved(unit, link, ends=ends, by=new))
-            put_link(unit, step, action=Action.LINK)
+            moved = _moved(unit, link, ends=ends, by=new)
+            yield PutLink(memory=new, known=None, link=moved, action=Action.LINK)
 
 
 def inherited_links(unit: UnitOfWork, memory: Memory) -> list[Link]:

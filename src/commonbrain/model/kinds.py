@@ -518,6 +518,11 @@ def severity_of(detail: Detail) -> Severity | None:
     return detail.severity if isinstance(detail, RuleDetail) else None
 
 
+def is_blocker(detail: Detail) -> bool:
+    """Return whether it is that of a rule that must never be broken."""
+    return severity_of(detail) is Severity.BLOCKER
+
+
 def kinds_where(has: Callable[[KindPolicy], bool]) -> tuple[Kind, ...]:
     """Return the kinds whose row satisfies a condition, in the order of `Kind`."""
     return tuple(kind for kind in Kind if has(KINDS[kind]))

@@ -227,6 +227,8 @@ TASKS_SHOWN_MAX: Final = 100
 AGENDA_DEFAULT: Final = 10
 """Default number of review queue items of each category."""
 AGENDA_MAX: Final = 100
+REVIEW_CHARS_MAX: Final = 5_000
+"""Of each text in the review queue; two with every word marked stay below 150 kB on the page."""
 NETWORKS_MAX: Final = 50
 """Entries in the allow list of one key."""
 KEYS_MAX: Final = 1000

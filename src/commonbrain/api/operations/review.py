@@ -1,6 +1,5 @@
 """The operation review: open conflicts, memories to review, proposals."""
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal
@@ -10,13 +9,13 @@ from commonbrain.client import Brain
 from commonbrain.history.review_queue import (
     ConflictItem,
     DuplicateItem,
-    MemorySummary,
     PendingItem,
     ReviewQueue,
     StaleItem,
 )
+from commonbrain.history.summaries import MemorySummary
 from commonbrain.model import limits
-from commonbrain.model.escaping import inert_line
+from commonbrain.model.escaping import inert_line, inert_part
 from commonbrain.model.paging import more_line
 from commonbrain.model.timestamps import show_day
 
@@ -73,7 +72,7 @@ def _question_lines(rows: Sequence[ReviewRow]) -> Iterator[str]:
     pending = [row for row in rows if isinstance(row, PendingItem)]
     since = show_day(rows[0].since)
     yield f"proposals, {len(pending)} of one call, trust {pending[0].memory.trust}, since {since}"
-    yield from (line for one in pending for line in _pending_lines(one))
+    yield from (line for one in pending for line in _effects_lines(one))
     together = ",".join(one.memory.id for one in pending)
     yield from (f"  -> revise {verb} {together} --reason WHY" for verb in ("approve", "reject"))
 
@@ -83,42 +82,53 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
     since = show_day(row.since)
     match row:
         case ConflictItem():
-            why = f" ({', '.join(row.why)})" if row.why else ""
             yield f"conflict of {row.basis}, gap {row.gap}, since {since}"
-            yield f"  {_render_memory(row.preferred)}{why}"
-            yield f"  against {_render_memory(row.other)}"
+            yield from _memory_lines(row.preferred, notes=row.why)
+            yield from _memory_lines(row.other, lead="against ")
+            if row.effects:
+                yield f"  {_parts('deciding for the first', *row.effects)}"
         case StaleItem():
             old = f"; it repeats what {row.repeats_old_of} replaced" if row.repeats_old_of else ""
             yield f"{row.because}{old}, since {since}"
-            yield f"  {_render_memory(row.memory)}"
+            yield from _memory_lines(row.memory)
         case PendingItem():
-            what = f"to {row.change} {row.target}" if row.change else f"a {row.memory.kind}"
-            why = f", because {inert_line(row.reason)}" if row.reason else ""
-            yield f"proposal, {what}{why}, trust {row.memory.trust}, since {since}"
-            yield from _pending_lines(row)
+            yield _parts(
+                *("proposal", f"by {row.memory.agent}", f"trust {row.memory.trust}"),
+                *(f"since {since}", f"because {row.reason}" if row.reason else ""),
+            )
+            yield from _effects_lines(row)
         case DuplicateItem():
             yield f"rules that may say the same, similarity {row.similarity:.2f}, since {since}"
-            yield f"  {_render_memory(row.newer)}"
-            yield f"  and {_render_memory(row.older)}"
+            yield from _memory_lines(row.newer)
+            yield from _memory_lines(row.older, lead="and ")
     yield from (f"  -> {call}" for call in row.settle)
 
 
-def _pending_lines(row: PendingItem) -> Iterator[str]:
-    """Render all that would be approved; a headline need not be of its text."""
-    yield f"  {_render_memory(row.memory)}"
-    yield f"  as {inert_line(', '.join(row.effects))}"
-    if row.text != row.memory.headline:
-        yield from (f"  > {inert_line(line)}" for line in row.text.splitlines() if line.strip())
-    if row.target_memory is not None:
-        yield f"  of {_render_memory(row.target_memory)}"
-    given = {name: value for name, value in row.arguments.items() if value and name != "supports"}
-    if given:
-        yield f"  with {inert_line(json.dumps(given, ensure_ascii=False))}"
+def _effects_lines(row: PendingItem) -> Iterator[str]:
+    """Render all that an approval does, with the memories that it does it to."""
+    for one in row.effects:
+        yield from _memory_lines(one.memory, effects=one.effects)
 
 
-def _render_memory(one: MemorySummary) -> str:
-    where = f" [{one.project}]" if one.project else ""
-    return inert_line(f"{one.id}{where} by {one.agent}: {one.headline}")
+def _memory_lines(
+    one: MemorySummary,
+    *,
+    effects: Sequence[str] = (),
+    lead: str = "",
+    notes: Sequence[str] = (),
+) -> Iterator[str]:
+    """Render what is known of a memory on one line, then its whole text, each line quoted."""
+    project = f"project {one.project}" if one.project else ""
+    known = (f"{lead}{one.id}", *one.traits, f"by {one.agent}", project)
+    yield f"  {_parts(*effects, *known, *notes)}"
+    yield from (f"  > {inert_line(line)}" for line in one.text.splitlines() if line.strip())
+    if one.left_out:
+        yield f"  {one.left_out:,} characters follow; get {one.id} shows all of them"
+
+
+def _parts(*parts: str) -> str:
+    """Join the parts of a line; none can look like two."""
+    return " | ".join(map(inert_part, filter(None, parts)))
 
 
 REVIEW = Operation(

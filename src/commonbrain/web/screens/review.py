@@ -10,15 +10,14 @@ from commonbrain.api.operations.review import REVIEW, ReviewRequest, ReviewRow, 
 from commonbrain.history.review_queue import (
     ConflictItem,
     DuplicateItem,
-    MemorySummary,
     PendingItem,
     ReviewCategory,
     ReviewQueue,
     StaleItem,
 )
+from commonbrain.history.summaries import MemoryEffects, MemorySummary
 from commonbrain.model import ids
 from commonbrain.model.errors import parse_choice
-from commonbrain.model.memory import full_text
 from commonbrain.model.scope import Role, Trust
 from commonbrain.retrieval.get import MemoryView
 from commonbrain.web.rendering import link
@@ -28,8 +27,6 @@ from commonbrain.web.visit import Visit, read_memories, read_visible
 
 _ROWS: Final = 20
 _VIEWS: Final = ("provenance",)
-TEXT_CHARS_MAX: Final = 5_000
-"""Of each text; two of them with every word marked stay below 150 kB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +45,10 @@ class ReviewedMemory:
     """A memory that an item is about, with its text."""
 
     memory: MemoryView
-    text: str
-    """Headline and body, up to a number of characters; empty if it was forgotten."""
-    is_cut: bool
+    summary: MemorySummary
+    """Its text, and what it does to agents."""
+    effects: tuple[str, ...]
+    """What an approval does to it, or of a conflict what deciding for it does apart from that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +58,7 @@ class OpenItem:
     item: str
     entry: ReviewRow
     sides: tuple[ReviewedMemory, ...]
-    """Both memories of a pair; a proposed change after the memory that it would change."""
+    """Both memories of a pair, or all that an approval touches."""
     named: Mapping[str, MemoryView]
     """The other memories that it names, such as the causes of a review, by id."""
     replacing: tuple[bool, ...]
@@ -213,6 +211,21 @@ def _row(entry: ReviewRow, *, place: _QueuePosition) -> QueueRow:
     )
 
 
+def _effects_of(entry: ReviewRow) -> tuple[MemoryEffects, ...]:
+    """Return the memories that a decision is about, each with what the decision does to it."""
+    match entry:
+        case ConflictItem():
+            effects = entry.effects, entry.other_effects
+        case PendingItem():
+            return entry.effects
+        case _:
+            effects = (), ()
+    return tuple(
+        MemoryEffects(memory=one, effects=done)
+        for one, done in zip(_memories_of(entry), effects, strict=False)
+    )
+
+
 def _memories_of(entry: ReviewRow) -> tuple[MemorySummary, ...]:
     match entry:
         case ConflictItem():
@@ -228,19 +241,18 @@ def _item_of(entry: ReviewRow) -> str:
 
 
 def _open_item(visit: Visit, entry: ReviewRow, *, place: _QueuePosition, next_: str) -> OpenItem:
-    known = [one.id for one in _memories_of(entry)]
-    target = entry.target if isinstance(entry, PendingItem) else None
-    memories = [
-        *read_visible(visit, [target] if target else [], views=_VIEWS).values(),
-        *read_memories(visit, known, views=_VIEWS),
-    ]
+    shown = _effects_of(entry)
+    memories = read_memories(visit, [one.memory.id for one in shown], views=_VIEWS)
     first, last = memories[0], memories[-1]
     is_trusted = visit.brain.caller.trust_ceiling is Trust.TRUSTED_TOOL
     is_senior = visit.can(Role.ADMIN) or is_trusted
     return OpenItem(
         item=_item_of(entry),
         entry=entry,
-        sides=tuple(map(_side, memories)),
+        sides=tuple(
+            ReviewedMemory(memory=memory, summary=one.memory, effects=one.effects)
+            for memory, one in zip(memories, shown, strict=True)
+        ),
         named=_named(visit, entry, memories=memories),
         replacing=(can_replace(first, last), can_replace(last, first))
         if isinstance(entry, ConflictItem)
@@ -266,13 +278,6 @@ def _named(
     known |= read_visible(visit, named, views=_VIEWS)
     current = [memory.current_id for memory in known.values() if memory.current_id not in known]
     return known | read_visible(visit, current, views=_VIEWS)
-
-
-def _side(memory: MemoryView) -> ReviewedMemory:
-    text = "" if memory.body is None else full_text(memory.headline, memory.body)
-    return ReviewedMemory(
-        memory=memory, text=text[:TEXT_CHARS_MAX], is_cut=len(text) > TEXT_CHARS_MAX
-    )
 
 
 def _settled(visit: Visit, item: str, *, place: _QueuePosition) -> str | None:
