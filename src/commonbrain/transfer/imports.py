@@ -49,9 +49,13 @@ _OPTIONS: Final = WriteOptions(
 )
 _SECRETS: Final = "secrets in messages, redacted"
 _OF_PEOPLE: Final = frozenset(
-    {"chatgpt", "claude-ai", "claude-code", "codex", "conversations", "markdown", "obsidian"}
+    {
+        *("chatgpt", "claude-ai", "claude-code", "codex", "conversations", "markdown", "obsidian"),
+        *("brain-db", "brainstem", "open-brain", "openbrain"),
+    }
 )
-"""Formats of what people wrote; the memories of others are written by agents, or by nobody."""
+"""Formats of what people wrote, or lived by: the rules of predecessors go on binding those who
+bring them. The memories of other systems are written by agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
