@@ -392,7 +392,7 @@ def test_dead_job_that_is_asked_for_again_may_no_more_than_either_caller(
     )
     callers = (brain, web) if first == "person" else (web, brain)
     job = callers[0].jobs.run("embed")
-    bury(brain, job.id)
+    make_dead(brain, job.id)
 
     assert callers[1].jobs.run("embed").id == job.id
     assert caller_of(brain, job.id) == replace(web.caller, request_id=None)
@@ -400,7 +400,7 @@ def test_dead_job_that_is_asked_for_again_may_no_more_than_either_caller(
 
 def test_person_restarts_the_job_of_a_model_with_its_authority(brain: Brain, model: Brain) -> None:
     job = model.jobs.run("embed")
-    bury(brain, job.id)
+    make_dead(brain, job.id)
 
     assert brain.jobs.retry(job.id).state == "queued"
     assert caller_of(brain, job.id).authority is Authority.MODEL
@@ -417,7 +417,7 @@ def test_agent_restarts_no_job_that_takes_a_role_it_lost(brain: Brain) -> None:
     assert refused.value.code == "insufficient_role"
 
 
-def bury(brain: Brain, id_: str) -> None:
+def make_dead(brain: Brain, id_: str) -> None:
     """Let every attempt at a job have failed."""
     with brain.services.store.begin(brain.caller.tenant) as tx:
         job = tx.jobs.get(ids.parse(ids.JOB, id_))
