@@ -38,8 +38,8 @@ _VALUE, _ERROR, _FAULT, _END = b"v", b"e", b"f", b"."
 _MEMORY_FAULT: Final = _FAULT + b'"memory"'
 _POLL_S: Final = 0.5
 """How often a waiting parent asks whether it may go on."""
-_LINES_AHEAD: Final = 64
-"""Lines that wait in memory for their reader; the child waits when there are so many."""
+_LINES_AHEAD: Final = 4
+"""Lines that wait in memory for their reader, each as long as it may be, while the child waits."""
 
 
 class ChildFailedError(Exception):

@@ -52,8 +52,8 @@ class Identity(TypedDict, total=False):
     session: str | None
     contact: ClientInfo
     trust_ceiling: Trust
+    """Only lowered, as role and authority are: a view may do no more than its origin."""
     role: Role
-    """Only lowered: a view has no higher role and no higher authority."""
     authority: Authority
     request_id: str | None
 
@@ -106,11 +106,7 @@ class Brain:
             from commonbrain.model.errors import InvalidInputError  # noqa: PLC0415
 
             raise InvalidInputError(f"A view cannot choose its {', '.join(unsupported)}.")
-        caller = replace_fields(self.caller, **identity)
-        if not self.caller.role.covers(caller.role):
-            caller = replace_fields(caller, role=self.caller.role)
-        if not self.caller.authority.covers(caller.authority):
-            caller = replace_fields(caller, authority=self.caller.authority)
+        caller = replace_fields(self.caller, **identity).limited_to(self.caller)
         return type(self)(self.services, caller)
 
     def as_model(self) -> Self:
@@ -121,8 +117,7 @@ class Brain:
         """
         from commonbrain.model.scope import Authority, Trust  # noqa: PLC0415
 
-        ceiling = min(self.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
-        return self.acting_as(authority=Authority.MODEL, trust_ceiling=ceiling)
+        return self.acting_as(authority=Authority.MODEL, trust_ceiling=Trust.USER_CLAIM)
 
     def identified(self) -> Self:
         """Return a view whose lines in the audit have one request id, a new one if it has none."""

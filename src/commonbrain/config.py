@@ -570,7 +570,8 @@ class ServerSettings(_EnvironmentSettings, frozen=True):
         default=1000,
         ge=1,
         le=100_000,
-        description="Maximum connections of one process; further ones are refused.",
+        description="Maximum connections of one process; further ones are refused. One address has "
+        "at most a quarter of them, unless it is a proxy that `proxies` names.",
     )
     page_idle_minutes: int = Field(
         default=30, ge=5, le=1440, description="Minutes without use that end a login to the page."

@@ -1,7 +1,7 @@
 """Hosts and addresses: which are those of this machine, and what is a URL."""
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -12,12 +12,20 @@ def is_url(store: object) -> bool:
     return isinstance(store, str) and _SCHEME.match(store) is not None
 
 
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Parse an IP address; None if it is none, such as the name of a host."""
+    try:
+        address = ip_address(text.strip("[]"))
+    except ValueError:
+        return None
+    # A dual-stack listener reports IPv4 callers as IPv6 addresses.
+    return getattr(address, "ipv4_mapped", None) or address
+
+
 def is_loopback(address: str) -> bool:
     """Return whether an IP address is this machine's; host names are not trusted."""
-    try:
-        return ip_address(address.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    parsed = parse_address(address)
+    return parsed is not None and parsed.is_loopback
 
 
 def is_local_host(host: str) -> bool:

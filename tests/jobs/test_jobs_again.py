@@ -166,7 +166,7 @@ def retry_from_the_start(brain: Brain, id_: str) -> None:
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         done = tx.jobs.get(ids.parse(ids.JOB, id_))
         assert done is not None
-        fresh = done.retried(brain.services.clock.now())
+        fresh = done.retried(brain.services.clock.now(), by=done.caller)
         assert tx.jobs.move(done, replace(fresh, reached={}))
 
 

@@ -10,7 +10,8 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
-from commonbrain.model.scope import Authority, Role
+from commonbrain.model.jobs import JobError
+from commonbrain.model.scope import Authority, Caller, Role, Trust
 from commonbrain.runtime.callers import FALSE_WORDS, TRUE_WORDS, acts_for_owner
 from commonbrain.testing.builders import FakeClock
 from tests.asking import remember_one, stored
@@ -355,6 +356,84 @@ def test_second_import_of_a_file_approves_it_only_by_a_person(
     person.import_("markdown", file)
 
     assert person.boot().text.count("Never deploy on Fridays") == 1
+
+
+# Jobs.
+
+
+def test_model_neither_cancels_nor_restarts_the_job_of_a_person(brain: Brain) -> None:
+    admin = brain.as_model()
+    job = brain.jobs.run("maintain")
+
+    with pytest.raises(RejectedError) as refused:
+        admin.jobs.cancel(job.id)
+    assert refused.value.code == "person_required"
+
+    brain.jobs.cancel(job.id)
+    with pytest.raises(RejectedError) as refused:
+        admin.jobs.retry(job.id)
+    assert refused.value.code == "person_required"
+    assert brain.jobs.show(job.id).state == "cancelled"
+
+
+def test_model_cancels_and_restarts_its_own_job(model: Brain) -> None:
+    job = model.jobs.run("embed")
+
+    assert model.jobs.cancel(job.id).state == "cancelled"
+    assert model.jobs.retry(job.id).state == "queued"
+
+
+@pytest.mark.parametrize("first", ["person", "web"])
+def test_dead_job_that_is_asked_for_again_may_no_more_than_either_caller(
+    brain: Brain, first: str
+) -> None:
+    web = brain.acting_as(
+        role=Role.WRITER, authority=Authority.WEB, trust_ceiling=Trust.UNTRUSTED_WEB
+    )
+    callers = (brain, web) if first == "person" else (web, brain)
+    job = callers[0].jobs.run("embed")
+    make_dead(brain, job.id)
+
+    assert callers[1].jobs.run("embed").id == job.id
+    assert caller_of(brain, job.id) == replace(web.caller, request_id=None)
+
+
+def test_person_restarts_the_job_of_a_model_with_its_authority(brain: Brain, model: Brain) -> None:
+    job = model.jobs.run("embed")
+    make_dead(brain, job.id)
+
+    assert brain.jobs.retry(job.id).state == "queued"
+    assert caller_of(brain, job.id).authority is Authority.MODEL
+
+
+def test_agent_restarts_no_job_that_takes_a_role_it_lost(brain: Brain) -> None:
+    admin = brain.as_model()
+    job = admin.jobs.run("maintain")
+    admin.jobs.cancel(job.id)
+
+    with pytest.raises(RejectedError) as refused:
+        admin.acting_as(role=Role.WRITER).jobs.retry(job.id)
+
+    assert refused.value.code == "insufficient_role"
+
+
+def make_dead(brain: Brain, id_: str) -> None:
+    """Let every attempt at a job have failed."""
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        job = tx.jobs.get(ids.parse(ids.JOB, id_))
+        assert job is not None
+        fault = JobError.of("embedder_down", "It is down.")
+        assert tx.jobs.move(job, job.buried(fault, now=brain.services.clock.now()))
+
+
+def caller_of(brain: Brain, id_: str) -> Caller:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        job = tx.jobs.get(ids.parse(ids.JOB, id_))
+        assert job is not None
+        return job.caller
+
+
+# Action items.
 
 
 def test_action_item_of_a_model_does_not_block_a_person(brain: Brain, model: Brain) -> None:

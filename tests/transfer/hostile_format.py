@@ -62,12 +62,16 @@ class Hostile:
             "sleep": lambda: Event().wait(),
             "eat": eat,
             "shout": shout,
+            "swell": lambda: None,
             "overflow": lambda: os.write(3, b"v" + bytes(5_000_000)),
         }
         word = source.read_text().split()[0]
         for number in range(100):
             yield fact(f"The crane on quay {number} lifts {number} tons of steel.")
-        if word == "lengthen":
+        if word == "swell":
+            # One character that is none of Latin-1 makes Python store each in four bytes.
+            yield from (fact("\\N{SAILBOAT}" + "x" * 1_100_000) for _ in range(100))
+        elif word == "lengthen":
             yield fact("x" * 16_000_000)
         else:
             deeds[word]()

@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,17 @@ def test_other_pieces_are_imported_despite_a_value_too_long_or_stray_output(
     report = brain.import_("hostile", hostile_source(tmp_path, word))
     assert (report.stored, report.unreadable) == (101, unreadable)
     assert all("4,194,304 bytes" in one.reason for one in report.refusals)
+
+
+def test_many_long_pieces_are_not_held_in_memory_at_once(brain: Brain, tmp_path: Path) -> None:
+    tracemalloc.start()
+    try:
+        report = brain.import_("hostile", hostile_source(tmp_path, "swell"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (report.stored, report.read) == (101, 201)
+    assert peak < 80 * 2**20
 
 
 @pytest.mark.parametrize(

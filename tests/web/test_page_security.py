@@ -16,7 +16,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain.web.app import BODY_BYTES_MAX, make_page
+from commonbrain.web.app import BODY_BYTES_MAX, LOGIN_BYTES_MAX, make_page
 from commonbrain.web.logins import LinkLogins
 from commonbrain.web.screens import all_screens
 from tests.tenant_rows import add_tenant
@@ -145,6 +145,18 @@ def test_body_of_unknown_or_excessive_length_is_refused(ann: Visitor) -> None:
     assert ann.client.post("/do/revise", content=chunks()).status_code == 411
     large = {"text": "x" * (BODY_BYTES_MAX + 1)}
     assert ann.client.post("/do/revise", data=large).status_code == 413
+
+
+def test_form_of_many_fields_or_of_another_encoding_is_refused(ann: Visitor) -> None:
+    fields = {"csrf": ann.csrf(), **{f"field{number}": "" for number in range(500)}}
+    assert ann.client.post("/do/revise", data=fields).status_code == 422
+    parts = {"csrf": (None, ann.csrf()), "op": (None, "pin")}
+    assert ann.client.post("/do/revise", files=parts).status_code == 403
+
+
+def test_form_that_anyone_may_send_is_small(ann: Visitor) -> None:
+    large = {"token": "x" * LOGIN_BYTES_MAX}
+    assert ann.client.post("/open", data=large).status_code == 413
 
 
 def test_cookies_are_inaccessible_to_scripts_and_other_sites(brain: Brain) -> None:

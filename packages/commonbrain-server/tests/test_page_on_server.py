@@ -19,6 +19,7 @@ from commonbrain.config import ServerSettings
 from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock
+from commonbrain.web.app import LOGIN_BYTES_MAX
 from tests.guarded import a_guarded_brain, an_access
 from tests.security.engines import both_engines
 from tests.web.visitors import Markup
@@ -83,6 +84,14 @@ def test_login_form_of_another_browser_is_refused(brain: Brain, app: FastAPI) ->
     bob.csrf("/login")
     fields = {"csrf": eve.csrf("/login"), "credential": key}
     assert bob.client.post("/login", data=fields).status_code == 403
+
+
+def test_login_form_is_small_and_has_one_encoding(app: FastAPI) -> None:
+    eve = browser(app)
+    fields = {"csrf": eve.csrf("/login"), "credential": "x" * LOGIN_BYTES_MAX}
+    assert eve.client.post("/login", data=fields).status_code == 413
+    parts = {name: (None, value[:100]) for name, value in fields.items()}
+    assert eve.client.post("/login", files=parts).status_code == 403
 
 
 def test_logins_are_limited(app: FastAPI) -> None:

@@ -33,7 +33,8 @@ from commonbrain.model.limits import (
     UPLOAD_RETENTION_DAYS,
 )
 from commonbrain.model.paging import Listing
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, who_may
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller, Role, who_may
+from commonbrain.security.authority import check_is_person
 from commonbrain.services import Services
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
@@ -345,17 +346,19 @@ class Jobs:
 
         Raises:
             NotFoundError: There is no such job, or another agent owns it.
-            RejectedError: `job_not_over`: it waits, runs, or succeeded.
+            RejectedError: `job_not_over`: it waits, runs, or succeeded; `insufficient_role`;
+                `person_required`.
 
         """
         with self.services.store.begin(self.caller.tenant) as tx:
-            job = self._own(tx, id_)
+            job = self._changeable(tx, id_, what="Restarting")
+            self._check_role(kind_of(job.kind).role, what=job.kind)
             if job.state not in FAILED:
                 raise _wrong_state(job, "retried", hint="Only dead and cancelled jobs are.")
             now = self.services.clock.now()
             # An identical job was created since: return that one.
             twin = tx.jobs.keyed(job.key) if job.key else None
-            again = twin or job.retried(now)
+            again = twin or job.retried(now, by=self.caller)
             if twin is None:
                 tx.jobs.move(job, again)
         notify_worker(self.services, again)
@@ -366,11 +369,11 @@ class Jobs:
 
         Raises:
             NotFoundError: There is no such job, or another agent owns it.
-            RejectedError: `job_over`.
+            RejectedError: `job_over`; `person_required`.
 
         """
         with self.services.store.begin(self.caller.tenant) as tx:
-            job = self._own(tx, id_)
+            job = self._changeable(tx, id_, what="Cancelling")
             if job.state is JobState.CANCELLED:
                 return self._shown(job)
             if job.state not in LIVE:
@@ -391,6 +394,13 @@ class Jobs:
         job = tx.jobs.get(ids.parse(ids.JOB, id_))
         if job is None or not (self._is_admin or job.caller.agent == self.caller.agent):
             raise NotFoundError(f"There is no job {id_[:40]!r}.", hint="List the jobs there are.")
+        return job
+
+    def _changeable(self, tx: Transaction, id_: str, *, what: str) -> Job:
+        """Return a job that the caller may cancel or restart: a person's takes a person."""
+        job = self._own(tx, id_)
+        if job.caller.authority is Authority.PERSON:
+            check_is_person(self.caller, f"{what} a job of a person")
         return job
 
     def check_may_import(self, format_: str) -> None:

@@ -113,11 +113,14 @@ class Job:
         """Queue it as if this attempt had not started; its progress stays."""
         return replace(self, state=JobState.QUEUED, attempts=self.attempts - 1, due_at=now)
 
-    def retried(self, now: datetime) -> Job:
-        """Reset the attempts of a failed job; it continues where it was."""
-        return replace(
-            self, state=JobState.QUEUED, attempts=0, due_at=now, finished_at=None, worker=None
-        )
+    def retried(self, now: datetime, *, by: Caller) -> Job:
+        """Reset the attempts of a failed job; it continues where it was.
+
+        It may do no more than its own caller and the one that restarts it both may.
+        """
+        caller = self.caller.limited_to(by)
+        again = replace(self, state=JobState.QUEUED, attempts=0, due_at=now, caller=caller)
+        return replace(again, finished_at=None, worker=None)
 
     def cancelled(self, now: datetime) -> Job:
         """Cancel it; its worker stops at the next step."""

@@ -111,6 +111,8 @@ JOURNAL_ENTRIES_MAX: Final = 5000
 """Traces, accesses, heartbeats and events waiting in memory; beyond it the oldest are dropped."""
 IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
+IMPORT_BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Bytes after which a batch of foreign pieces ends: in memory they can take five times as many."""
 EMBED_BATCH: Final = 64
 """Pending memories embedded and committed together."""
 EMBED_BATCH_BYTES: Final = 64 * 1024

@@ -8,7 +8,7 @@ from typing import Final, Protocol, Self, TypedDict
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, RETENTIONS_MAX
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
-from commonbrain.model.values import dataclass
+from commonbrain.model.values import dataclass, replace
 
 
 class Trust(StrEnum):
@@ -228,6 +228,16 @@ class Caller:
             raise InvalidInputError(
                 f"An agent cannot be called {self.agent}.", hint="The name means everyone."
             )
+
+    def limited_to(self, other: Self) -> Self:
+        """Return this caller with no more role, trust or authority than another."""
+        ceilings = (self.trust_ceiling, other.trust_ceiling)
+        return replace(
+            self,
+            role=self.role if other.role.covers(self.role) else other.role,
+            trust_ceiling=min(ceilings, key=lambda trust: trust.weight),
+            authority=lowest([self.authority, other.authority]),
+        )
 
 
 class OwnedRow(Protocol):

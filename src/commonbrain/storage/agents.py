@@ -2,8 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 
+from commonbrain.hosts import parse_address
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import NOBODYS_NAMES, Role, Trust
@@ -89,13 +90,8 @@ class ApiKey:
         """
         if not self.networks:
             return True
-        try:
-            here = ip_address(address or "")
-        except ValueError:
-            return False
-        # A dual-stack listener reports IPv4 callers as IPv6 addresses.
-        plain = getattr(here, "ipv4_mapped", None) or here
-        return any(plain in ip_network(one) for one in self.networks)
+        here = parse_address(address or "")
+        return here is not None and any(here in ip_network(one) for one in self.networks)
 
     def narrowed(self, role: Role) -> Role:
         """Return the agent's role limited by the key."""

@@ -52,10 +52,10 @@ def enqueue(
 ) -> Job:
     """Insert a job in a transaction; return it, or the unfinished job with the same key.
 
-    A dead letter with the same key is retried instead.
+    A dead letter with the same key is retried instead, with the lower authority of both callers.
     """
     now, key = services.clock.now(), key_of(kind, given)
-    known = tx.jobs.keyed(key) or _revived(tx, key, due_at=due_at)
+    known = tx.jobs.keyed(key) or _revived(tx, key, due_at=due_at, by=caller)
     while known is None:
         drawn = ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS))
         made = Job(
@@ -66,10 +66,10 @@ def enqueue(
     return known
 
 
-def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
+def _revived(tx: Transaction, key: str, *, due_at: datetime, by: Caller) -> Job | None:
     criteria = JobFilter(state=JobState.DEAD, key=key)
     for dead in tx.jobs.listed(criteria, before=None, limit=1):
-        again = dead.retried(due_at)
+        again = dead.retried(due_at, by=by)
         return again if tx.jobs.move(dead, again) else None
     return None
 

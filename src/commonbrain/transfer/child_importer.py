@@ -94,7 +94,8 @@ def parse_piece(line: bytes, *, number: int) -> ImportItem:
         if "detail" in given:
             content["detail"] = _form(_DETAILS[given["detail"]]).validate_python(content["detail"])
         made = _form(_CONTENTS[given["type"]]).validate_python(content)
-        return ImportItem(content=made, progress=min(max(float(given["progress"]), 0.0), 1.0))
+        progress = min(max(float(given["progress"]), 0.0), 1.0)
+        return ImportItem(content=made, progress=progress, size=len(line))
     except (ValueError, TypeError, KeyError, RecursionError, InvalidInputError) as error:
         # An error may quote the text, which may contain a secret.
         malformed = Unreadable(

@@ -59,6 +59,8 @@ class ImportItem:
 
     content: Content
     progress: float
+    size: int = 0
+    """Its bytes, if another process read it; 0 of one that was read here."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,7 +20,13 @@ from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
-from commonbrain.model.limits import IMPORT_BATCH, LOCAL_IMPORT, TAGS_MAX, ImportLimits
+from commonbrain.model.limits import (
+    IMPORT_BATCH,
+    IMPORT_BATCH_BYTES,
+    LOCAL_IMPORT,
+    TAGS_MAX,
+    ImportLimits,
+)
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Authority, Caller
 from commonbrain.services import Services
@@ -402,7 +408,14 @@ def _placed(pieces: Iterator[ImportItem], project: str | None) -> Iterator[Impor
 
 
 def _batches(pieces: Iterator[ImportItem]) -> Iterator[list[ImportItem]]:
-    while batch := list(islice(pieces, IMPORT_BATCH)):
+    batch, size = list[ImportItem](), 0
+    for piece in pieces:
+        batch.append(piece)
+        size += piece.size
+        if len(batch) == IMPORT_BATCH or size >= IMPORT_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
         yield batch
 
 

@@ -14,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment
 from pydantic import TypeAdapter
@@ -68,6 +69,8 @@ Work = Callable[[Visit, Request], Response]
 _LOG: Final = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 256 * 1024
 """The largest form: a text of 16 KiB, percent-encoded, and a hundred ids."""
+LOGIN_BYTES_MAX: Final = 32 * 1024
+"""The largest form of a login, which anyone may send: a token of 8 KiB, and a path in escapes."""
 _FIELDS_MAX: Final = 500
 _FORM_TIMEOUT_S: Final = 30
 _NOTICE_SECONDS: Final = 60
@@ -113,6 +116,7 @@ def make_page(
         "/transfer/backup": page.change_transfer(transfers.change_backup),
         "/transfer/backup/file": page.fetch_backup,
     }
+    login_routes = login_screen.routes(page)
     routes = [
         *(
             Route(
@@ -128,7 +132,7 @@ def make_page(
         ),
         Route(IMPORT_PATH, page.receive, methods=["POST"]),
         Route("/transfer/archive/{id}", partial(page.answer, page.fetch_archive)),
-        *login_screen.routes(page),
+        *login_routes,
         Route("/logout", page.log_out, methods=["POST"]),
         *(
             Mount(f"/static/{name}", _CachedFiles(directory=folder))
@@ -139,7 +143,10 @@ def make_page(
         RequestGuard,
         policy=OriginPolicy(hosts=settings.hosts, url=settings.url, takes_links=True),
         bytes_max=BODY_BYTES_MAX,
-        larger={IMPORT_PATH: transfers.BODY_BYTES_MAX},
+        by_path={
+            IMPORT_PATH: transfers.BODY_BYTES_MAX,
+            **{route.path: LOGIN_BYTES_MAX for route in login_routes},
+        },
     )
     handlers: dict[Any, Any] = dict.fromkeys(
         (CommonbrainError, HTTPException, Exception), page.show_error
@@ -348,20 +355,27 @@ class BrowserPages:
         )
 
     async def read_form(self, request: Request) -> Form:
-        """Read a form without files.
+        """Read a form without files; one of another encoding has no token.
 
         Raises:
+            InvalidInputError: `limit_exceeded`, it has too many fields.
             UnavailableError: `deadline`.
 
         """
         try:
             async with asyncio.timeout(_FORM_TIMEOUT_S):
-                form = await request.form(max_files=0, max_fields=_FIELDS_MAX)
+                body = (await request.body()).decode("utf-8", "replace")
         except (TimeoutError, ClientDisconnect):
             raise UnavailableError(
                 "The form did not arrive in time.", code="deadline", hint="Send it again."
             ) from None
-        return ImmutableMultiDict([(name, str(value)) for name, value in form.multi_items()])
+        if body.count("&") >= _FIELDS_MAX:
+            raise InvalidInputError(
+                f"The form has more than {_FIELDS_MAX} fields.",
+                code="limit_exceeded",
+                hint="Send it in parts.",
+            )
+        return Form(parse_qsl(body, keep_blank_values=True))
 
     def render(
         self,

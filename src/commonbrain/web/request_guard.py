@@ -112,8 +112,8 @@ class RequestGuard:
     _: KW_ONLY
     policy: OriginPolicy
     bytes_max: int
-    larger: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Limits of paths that take files."""
+    by_path: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Limits of paths that take files, or forms of strangers."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on an allowed request."""
@@ -130,7 +130,7 @@ class RequestGuard:
             return _refuse(error.message, status)
         if scope["method"] in _READS:
             return None
-        bytes_max = self.larger.get(scope["path"], self.bytes_max)
+        bytes_max = self.by_path.get(scope["path"], self.bytes_max)
         return _refusal_of_body(Headers(scope=scope), bytes_max=bytes_max)
 
 

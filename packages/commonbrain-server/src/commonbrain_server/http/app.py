@@ -205,6 +205,8 @@ def _request(context: McpMessage) -> Request:
 
 
 _LOG: Final = logging.getLogger(__name__)
+HEALTH_PATHS: Final = ("/healthz", "/readyz")
+"""Whether the process runs, and whether store and embedder answer."""
 _ABOUT: Final = (
     "One long-term memory that all your agents share. Every operation is a POST whose body is its "
     "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
@@ -426,9 +428,10 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         return JSONResponse(authenticator.resource.document())
 
     options: dict[str, Any] = {"tags": ["health"], "methods": ["GET"]}
-    app.add_api_route("/healthz", live, summary="The process lives", operation_id="live", **options)
+    live_path, ready_path = HEALTH_PATHS
+    app.add_api_route(live_path, live, summary="The process lives", operation_id="live", **options)
     app.add_api_route(
-        "/readyz",
+        ready_path,
         ready,
         summary="Store and embedder answer",
         operation_id="ready",

@@ -15,17 +15,19 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.hosts import is_local_host
+from commonbrain.hosts import is_local_host, parse_address
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
@@ -37,7 +39,7 @@ from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK
 from commonbrain_server.dev_servers import login, postgres_server, redis_server
 from commonbrain_server.guard import guard_services
-from commonbrain_server.http.app import BodyLimits, add_page, make_app
+from commonbrain_server.http.app import HEALTH_PATHS, BodyLimits, add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
 from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
 from commonbrain_server.security.authentication import Authenticator
@@ -56,6 +58,10 @@ _HEADER_BYTES_MAX = 32 * 1024
 _IDLE_TIMEOUT_S = 75
 """When an idle connection is closed. Clients and load balancers should close theirs earlier (after
 60 s in nginx and AWS), since a request that is sent as the server closes the connection is lost."""
+_SHARES = 4
+"""The part of all connections that one address may have, so that it cannot keep others out."""
+_NETWORK_BYTES = 8
+"""The bytes that are compared of an IPv6 address: each site has the rest for itself."""
 _CHECK_S = 1.0
 """How often a connection is checked for a client that is gone."""
 _HUNG_S = 60
@@ -76,14 +82,20 @@ _ARENAS = 2
 """
 
 
-class UnreadReplyProtocol(H11Protocol):
-    """Drops a client that does not read its reply, so that it cannot hold the reply for ever.
+class BoundedProtocol(H11Protocol):
+    """Bounds the connections of a client, and how long it may hold one.
 
+    A client is dropped that sends no whole head of a request in time, or does not read its reply.
     The call of a client that is gone ends, unless a thread runs it already. Only Linux drops a
     client that does not read, or notices that a client is gone while its next request waits.
     """
 
+    head_s: ClassVar = 30
+    """From the start of a connection, or later from the first byte, to the end of the head."""
     unread_s: ClassVar = 30
+    _network: bytes | None = None
+    """The client's address, of which all IPv6 addresses of a site are one; None of a proxy."""
+    _head_deadline: asyncio.TimerHandle | None = None
     _task: asyncio.Task[Any] | None = None
     """The task of the last request."""
     _request: RequestResponseCycle
@@ -93,7 +105,12 @@ class UnreadReplyProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection."""
         super().connection_made(transport)
+        self._connections_max, self.limit_concurrency = self.limit_concurrency, None
         self._app, self.app = self.app, self._serve
+        self._bound_head()
+        if self._exceeds_share():
+            transport.abort()
+            return
         if sys.platform == "linux":
             connection: socket.socket = transport.get_extra_info("socket")
             option = socket.TCP_USER_TIMEOUT
@@ -103,6 +120,11 @@ class UnreadReplyProtocol(H11Protocol):
             self._arrivals = select.poll()
             self._arrivals.register(connection, select.POLLIN)
             self._check_client()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._bound_head()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, unless its next request waits to be read: the loop may be late.
@@ -120,17 +142,49 @@ class UnreadReplyProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the call of a client that is gone, but not what follows a whole reply."""
         super().connection_lost(exc)
+        self._unset_head_deadline()
         if self._task is not None and self._request.disconnected:
             self._task.cancel()
 
     async def _serve(self, *scope_receive_send: Any) -> None:  # noqa: ANN401 as the server has them
         self._task, self._request = asyncio.current_task(), self.cycle
+        is_refused = self._is_full() and self._request.scope["path"] not in HEALTH_PATHS
         try:
-            await self._app(*scope_receive_send)
+            await (service_unavailable if is_refused else self._app)(*scope_receive_send)
         except asyncio.CancelledError:
             # The server would log it as an error.
             if not self.transport.is_closing():
                 raise
+
+    def _is_full(self) -> bool:
+        """Return whether there are more connections than may be."""
+        count = max(len(self.connections), len(self.tasks))
+        return self._connections_max is not None and count > self._connections_max
+
+    def _exceeds_share(self) -> bool:
+        """Return whether an address, unless it is a named proxy's, has too many connections."""
+        address = parse_address(self.client[0]) if self.client else None
+        if self._connections_max is None or address is None:
+            return False
+        if any(address in ip_network(proxy) for proxy in self.config.forwarded_allow_ips):
+            return False
+        self._network = address.packed[:_NETWORK_BYTES]
+        others: set[Any] = self.connections
+        count = sum(getattr(one, "_network", None) == self._network for one in others)
+        return count > max(self._connections_max // _SHARES, 1)
+
+    def _bound_head(self) -> None:
+        """Close the connection unless a request is answered now, or its head arrives in time."""
+        if self.cycle and not self.cycle.response_complete:
+            self._unset_head_deadline()
+        elif self._head_deadline is None:
+            close = super().timeout_keep_alive_handler
+            self._head_deadline = self.loop.call_later(self.head_s, close)
+
+    def _unset_head_deadline(self) -> None:
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
 
     def _check_client(self) -> None:
         """Notice that a client is gone, also while nothing is read: its next request waits."""
@@ -177,7 +231,7 @@ def _run(settings: ServerSettings) -> None:
         port=settings.port,
         workers=settings.workers,
         # The faster parser does not limit headers.
-        http=UnreadReplyProtocol,
+        http=BoundedProtocol,
         h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
         ws="none",
         proxy_headers=True,

@@ -1,23 +1,27 @@
-"""Clients that are gone, or do not read their replies, are dropped; others are not."""
+"""Clients that are gone, idle, or do not read their replies are dropped; others are not."""
 
 import asyncio
 import socket
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Event, Thread
 from time import monotonic
 
 import pytest
 import uvicorn
-from commonbrain_server.http.server import UnreadReplyProtocol
+from commonbrain_server.http.server import BoundedProtocol
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.processes import TIMEOUT_S, until
 
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BLOCKING = b"GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-class Impatient(UnreadReplyProtocol):
+
+class Impatient(BoundedProtocol):
     unread_s = 1
+    head_s = 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops them")
@@ -119,17 +123,110 @@ def test_request_received_before_an_idle_connection_closes_is_answered() -> None
         assert client.recv(4096) == b""
 
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-BLOCKING = b"GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n"
+@pytest.mark.parametrize(
+    ("first", "drop"),
+    [
+        (b"", b""),
+        (b"", b"G"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"a"),
+        (REQUEST, b"G"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n", b"x"),
+    ],
+)
+def test_connection_on_which_no_request_arrives_in_time_is_closed(
+    first: bytes, drop: bytes
+) -> None:
+    with serving(answer, idle_s=60) as (client, server):
+        client.settimeout(TIMEOUT_S)
+        client.sendall(first)
+        if first.endswith(b"\r\n\r\n"):
+            assert client.recv(4096).startswith(b"HTTP/1.1 204")
+        until(lambda: bool(server.server_state.connections))
+
+        def is_closed() -> bool:
+            with suppress(OSError):
+                client.send(drop)
+            return not server.server_state.connections
+
+        until(is_closed)
+
+
+def test_call_that_takes_longer_than_a_head_may_is_answered() -> None:
+    goes_on = Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.to_thread(goes_on.wait, TIMEOUT_S)
+        await answer(scope, receive, send)
+
+    with serving(app) as (client, _):
+        client.settimeout(TIMEOUT_S)
+        # The head has come in two parts, of which the first started the deadline.
+        client.sendall(REQUEST[:4])
+        client.sendall(REQUEST[4:])
+        begun_at = monotonic()
+        until(lambda: monotonic() > begun_at + 1.5 * Impatient.head_s)
+        goes_on.set()
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has many loopback addresses")
+@pytest.mark.parametrize("proxies", [[], ["10.0.0.0/8"], ["::1"]])
+def test_one_address_has_a_quarter_of_the_connections(proxies: list[str]) -> None:
+    with (
+        serving(answer, http=BoundedProtocol, connections_max=8, proxies=proxies) as (one, server),
+        ExitStack() as opened,
+    ):
+        address = one.getpeername()
+        served = [is_served(opened, address) for _ in range(3)]
+        assert served == [True, False, False]
+        assert is_served(opened, address, source="127.0.0.2")
+
+        one.close()
+        until(lambda: len(server.server_state.connections) == 2)
+        assert is_served(opened, address)
+
+
+def test_health_checks_and_a_named_proxy_are_answered_beyond_the_share_of_an_address() -> None:
+    with (
+        serving(answer, http=BoundedProtocol, connections_max=2, proxies=["127.0.0.0/8"]) as (
+            one,
+            _,
+        ),
+        ExitStack() as opened,
+    ):
+        address = one.getpeername()
+        assert is_served(opened, address)
+        assert not is_served(opened, address)
+        assert is_served(opened, address, path="/healthz")
+        assert is_served(opened, address, path="/readyz")
+
+
+def is_served(
+    opened: ExitStack, address: tuple[str, int], *, path: str = "/", source: str = "127.0.0.1"
+) -> bool:
+    """Send a request on a new connection, which stays open."""
+    connection = socket.create_connection(address, TIMEOUT_S, source_address=(source, 0))
+    opened.enter_context(connection)
+    with suppress(ConnectionError):
+        connection.sendall(REQUEST.replace(b"/", path.encode(), 1))
+        return connection.recv(4096).startswith(b"HTTP/1.1 204")
+    return False
+
+
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    await send({"type": "http.response.start", "status": 204})
+    await send({"type": "http.response.body"})
 
 
 @contextmanager
 def serving(
     app: ASGIApp,
     *,
-    http: type[UnreadReplyProtocol] = Impatient,
+    http: type[BoundedProtocol] = Impatient,
     loop: str = "auto",
     idle_s: int = 5,
+    connections_max: int | None = None,
+    proxies: Sequence[str] = (),
 ) -> Generator[tuple[socket.socket, uvicorn.Server]]:
     """Serve in a thread; yield a connected client and the server."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
@@ -140,6 +237,8 @@ def serving(
             lifespan="off",
             http=http,
             timeout_keep_alive=idle_s,
+            limit_concurrency=connections_max,
+            forwarded_allow_ips=list(proxies),
             loop=loop,
         )
         server = uvicorn.Server(config)
