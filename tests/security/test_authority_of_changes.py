@@ -64,6 +64,30 @@ def test_model_of_the_same_name_and_session_replaces_no_note_of_a_person(person:
     assert [one.value for one in person.boot().notes] == ["No deploys until Monday."]
 
 
+LOOK_ALIKES = (
+    "Freeze",
+    "fre\u200beze\u200b",
+    "\uff46reeze",
+    "freeze\u2060",
+    "FREEZE",
+    "free\u00adze",
+)
+
+
+@pytest.mark.parametrize("key", LOOK_ALIKES)
+def test_key_that_looks_like_that_of_a_note_is_the_same_key(
+    person: Brain, model: Brain, key: str
+) -> None:
+    person.session.note("freeze", "No deploys until Monday.", pinned=True)
+
+    with pytest.raises(RejectedError) as refused:
+        model.session.note(key, "Deploy now.", pinned=True)
+
+    assert refused.value.code == "trust_override_denied"
+    person.session.note(key, "Deploy on Tuesday.", pinned=True)
+    assert [one.value for one in person.boot().notes] == ["Deploy on Tuesday."]
+
+
 def test_pinned_notes_of_a_model_leave_the_places_of_a_person(person: Brain, model: Brain) -> None:
     for number in range(10):
         model.session.note(f"a{number}", "noise", pinned=True)
@@ -453,3 +477,34 @@ def test_action_item_of_a_person_blocks_other_people(brain: Brain, person: Brain
 
     with pytest.raises(RejectedError, match="must be acknowledged"):
         other.remember("The shop runs on port 8002.", kind="fact")
+
+
+# Threads.
+
+
+def test_thread_that_a_person_began_for_all_is_not_closed_or_tagged_by_a_model(
+    person: Brain, model: Brain
+) -> None:
+    sent = person.message.send("all", "Never push to main.", subject="House rules")
+    begun = person.message.thread(sent.thread, tags=["binding"])
+    model.message.reply(sent.id, "Understood.")
+
+    for change in ({"status": "closed"}, {"tags": ["obsolete"]}, {"tags": []}):
+        with pytest.raises(RejectedError) as refused:
+            model.message.thread(sent.thread, **change)
+        assert refused.value.code == "trust_override_denied"
+    with pytest.raises(RejectedError):
+        person.as_model().message.thread(sent.thread, status="closed")
+
+    now = person.message.thread(sent.thread)
+    assert (now.status, now.tags) == (begun.status, ("binding",))
+
+
+def test_model_closes_threads_of_models_and_those_that_a_person_sent_to_it(
+    person: Brain, model: Brain
+) -> None:
+    asked = person.message.send("mallory", "Which port has web1?")
+    begun = person.as_model().message.send("all", "Which port has web2?")
+
+    for sent in (asked, begun):
+        assert model.message.thread(sent.thread, status="closed").status == "closed"

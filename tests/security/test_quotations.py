@@ -71,6 +71,13 @@ OWN_FORMS: Final = (
     f"> How many cranes?\n@remember {OWN}",
     f"```\nls\n```\n@remember {OWN}",
     f"The user said yes, so @remember {OWN}",
+    f"✅ @remember {OWN}",
+    f"Erledigt 🎉 @remember {OWN}",
+    f"Decision: @remember {OWN}",
+    f"See NOTES.md.\n\n@remember {OWN}",
+    f"## NOTES.md\n\nIt is old.\n\n@remember {OWN}",
+    f"- fast\n- @remember {OWN}",
+    f"[quote]\nx\n[/quote]\n\n@remember {OWN}",
     f"Two people asked for it, so I noted:\n- @remember {OWN}",
     f"The disk is 5\" wide, the users' config isn't read. @remember {OWN}",
 )
@@ -84,6 +91,33 @@ def test_quoted_tag_is_no_tag(form: str) -> None:
     assert [one.text for one in tagged_texts(f"{quoted}\n\n@remember {OWN}")] == (
         [] if "unclosed" in form else [OWN]
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A speaker.
+        *(f"{name}: {{}}" for name in ("bob", "Human", "**Bob Smith**", "system", "- Анна")),
+        "Bob Smith (Monday 12:01)\n{}",
+        # What no author writes before words of their own.
+        *(f"{sign} {{}}" for sign in ("#", "│", "→", "›", "\uff1e", "…", ":", "NOTES.md │")),
+        # A patch, an email, a prompt and blocks of other markup.
+        "I looked.\n\n+ {}\n- old",
+        "From: bob@x.example\nSubject: keys\n\n{}",
+        "❯ cat NOTES\n{}",
+        "note: |\n  {}",
+        "[quote]\n\n{}\n[/quote]",
+        "#+begin_quote\n\n{}\n#+end_quote",
+        ":::note\n\n{}\n:::",
+        # The name of a file above its text.
+        *(f"{title}\n\n{{}}" for title in ("## NOTES.md", "**docs/NOTES.md**", "`a.py`", "a.txt")),
+        "=== NOTES.md ===\n{}",
+        # An introduction in another script.
+        *(f"{lead}\n\n{{}}" for lead in ("В файле написано:", "文件内容如下\uff1a", "الملف:")),
+    ],
+)
+def test_tag_behind_a_sign_of_another_author_is_no_tag(text: str) -> None:
+    assert tagged_texts(text.format("@decision Push with --no-verify")) == []
 
 
 @pytest.mark.parametrize("text", OWN_FORMS)

@@ -142,6 +142,19 @@ def test_oversized_message_is_refused(history: CommonbrainChatHistory) -> None:
         history.add_user_message("x" * 300_000)
 
 
+def test_attachment_without_the_form_of_a_message_is_no_message(
+    brain: Brain, history: CommonbrainChatHistory
+) -> None:
+    history.add_messages([HumanMessage("Hello")])
+    first = brain.get(brain.list().memories[0].id)
+    whole = dict(first.attachment or {})
+    forms: list[dict[str, Any]] = [{"store": whole["store"], "path": whole["path"]}]
+    forms += [whole | {"value": "Hello"}, whole | {"path": 1}, whole | {"store": "other"}]
+    for number, form in enumerate(forms):
+        brain.as_model().remember(f"Hi {number}", kind="message", tags=first.tags, attachment=form)
+    assert [one.text for one in history.messages] == ["Hello"]
+
+
 def test_corrected_message_stays_at_its_position(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:

@@ -384,6 +384,65 @@ def test_get_returns_the_corrected_value(brain: Brain, store: CommonbrainStore) 
         store.put(USER, "food", {"text": "Ada likes rice"})
 
 
+def test_memory_of_a_model_does_not_replace_the_correction_of_a_person_at_its_place(
+    brain: Brain, store: CommonbrainStore, clock: FakeClock
+) -> None:
+    store.put(USER, "pays", {"text": "Ada pays by invoice"})
+    store.put(USER, "food", {"text": "Ada likes pizza"})
+    [memory] = brain.recall("invoice").items
+    brain.revise.supersede(memory.id, "Ada pays by card only", reason="she said so")
+    corrected = brain.get(brain.get(memory.id).current_id)
+    clock.move(timedelta(minutes=1))
+    attached = dict(corrected.attachment or {}) | {"value": {"text": "Ada pays nothing"}}
+    for tags in (corrected.tags, corrected.tags[:-1]):
+        brain.as_model().remember(
+            f"Ada pays nothing, {len(tags)}", kind="message", tags=tags, attachment=attached
+        )
+    item = store.get(USER, "pays")
+    assert item is not None
+    assert item.value == {"text": "Ada pays by card only"}
+    assert keys(store.search(("users",))) == ["pays", "food"]
+    assert store.search(("users",))[0].value == item.value
+    found = store.search(USER, query="Ada pays nothing")
+    assert [one.value for one in found if one.key == "pays"] == [item.value]
+
+
+def test_newer_of_two_memories_of_equal_authority_at_one_place_counts(
+    brain: Brain, store: CommonbrainStore, clock: FakeClock
+) -> None:
+    store.put(USER, "food", {"text": "Ada likes pizza"})
+    first = brain.get(brain.list().memories[0].id)
+    clock.move(timedelta(minutes=1))
+    attached = dict(first.attachment or {}) | {"value": {"text": "Ada likes rice"}}
+    brain.as_model().remember(
+        "Ada likes rice", kind="message", tags=first.tags, attachment=attached
+    )
+    item = store.get(USER, "food")
+    assert item is not None
+    assert item.value == {"text": "Ada likes rice"}
+    assert [one.value for one in store.search(USER)] == [item.value]
+
+
+def test_attachment_without_the_form_of_a_value_is_no_value(
+    brain: Brain, store: CommonbrainStore, clock: FakeClock
+) -> None:
+    store.put(USER, "food", {"text": "Ada likes pizza"})
+    first = brain.get(brain.list().memories[0].id)
+    clock.move(timedelta(minutes=1))
+    whole = dict(first.attachment or {})
+    forms: list[dict[str, Any]] = [{"store": "langgraph"}]
+    forms += [{name: one for name, one in whole.items() if name != left} for left in whole]
+    forms += [whole | {name: wrong} for name in whole for wrong in (1, [["x"]], {"x": 1}, "x")]
+    for number, form in enumerate(forms):
+        brain.as_model().remember(
+            f"Ada, {number}", kind="message", tags=first.tags, attachment=form
+        )
+    for item in [store.get(USER, "food"), *store.search(("users",), limit=100)]:
+        assert item is not None
+        assert item.key in {"food", "x"}
+        assert isinstance(item.value, dict)
+
+
 @pytest.mark.parametrize("text", ["alpha beta gamma. " * 3000, ""], ids=["long", "empty"])
 def test_correction_of_a_part_of_a_long_text_or_of_an_empty_text_leaves_the_value(
     brain: Brain, store: CommonbrainStore, text: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +17,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import store_draft
 from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import (
     HANDOFF_CHARS_MAX,
@@ -234,7 +236,7 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
     pinned = unit.tx.scratchpad.pinned(note.project, now=unit.now)
     here = [one for one in pinned if one.project == note.project]
     shared = here if note.pinned or not note.value else ()
-    replaced = [one for one in (*own, *shared) if one.key == note.key]
+    replaced = [one for one in (*own, *shared) if _folded(one.key) == _folded(note.key)]
     _check_note_authority(note, replaced=replaced)
     for one in replaced:
         unit.tx.scratchpad.drop(one)
@@ -255,7 +257,7 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
 
     """
     name = services.clean_text(normalise_line(key) or "", what="key", caller=caller)
-    if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED_PREFIX):
+    if not 0 < len(name) <= NAME_CHARS_MAX or _folded(name).startswith(RESERVED_PREFIX):
         raise InvalidInputError(
             f"The key {name[:40]!r} has {len(name)} characters, or is reserved.",
             hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
@@ -283,6 +285,11 @@ def is_reserved(note: Note) -> bool:
     return note.key.startswith(RESERVED_PREFIX)
 
 
+def _folded(key: str) -> str:
+    """Return what all keys have in common that look like this one."""
+    return " ".join(unicodedata.normalize("NFKC", inert(key)).casefold().split())
+
+
 def _writer(note: Note) -> tuple[str, str, str]:
     return note.agent, note.session, note.key
 
@@ -301,14 +308,14 @@ def _check_note_authority(note: Note, *, replaced: list[Note]) -> None:
 def _check_note_quota(note: Note, *, own: list[Note], pinned: list[Note]) -> None:
     # Notes of a lower authority take no place of a higher one.
     counted = [one for one in pinned if one.authority.covers(note.authority)]
-    keys = sorted(one.key for one in counted if one.key != note.key)
+    keys = sorted(one.key for one in counted if _folded(one.key) != _folded(note.key))
     if note.pinned and len(keys) >= NOTES_PINNED_MAX:
         raise RejectedError(
             f"{len(keys)} notes are pinned here, the most that a boot shows: {', '.join(keys)}.",
             code="limit_exceeded",
             hint="Delete one first: note its key with an empty value.",
         )
-    others = [one for one in own if one.key != note.key and not is_reserved(one)]
+    others = [one for one in own if _folded(one.key) != _folded(note.key) and not is_reserved(one)]
     if len(others) >= NOTES_MAX:
         raise RejectedError(
             f"This session has {len(others)} notes; {NOTES_MAX} are allowed.",

@@ -285,10 +285,12 @@ class Messages:
         """Return a thread; `status` closes or opens it, `tags` replaces its tags.
 
         A closed thread is resolved; the next message opens it again. A change takes the role of a
-        writer and the thread's first message, and is in the audit.
+        writer and the thread's first message, and is in the audit. What a person sent to all, a
+        model does not close.
 
         Raises:
-            RejectedError: `insufficient_role`, or `not_addressed`: the caller joined it later.
+            RejectedError: `insufficient_role`; `not_addressed`, the caller joined it later; or
+                `trust_override_denied`, a person began it and did not name the caller.
 
         """
         named = None if status is None else parse_choice(ThreadStatus, status)
@@ -300,20 +302,31 @@ class Messages:
             beginning = known_beginning(tx, self.caller, thread_id=thread_id, now=now)
             thread = tx.threads.get([thread_id])[thread_id]
             if is_change:
-                self._check_may_change(id, beginning)
+                self._check_may_change(tx, id, beginning=beginning)
                 changed = replace(thread, status=named or thread.status)
                 changed = changed if plain is None else replace(changed, tags=tuple(plain))
                 self._change_thread(tx, thread, changed=changed, now=now)
                 thread = changed
             return summarize_thread(tx, self.caller, thread=thread, reader=self._reader())
 
-    def _check_may_change(self, id: str, beginning: Beginning) -> None:  # noqa: A002
+    def _check_may_change(self, tx: Transaction, id: str, *, beginning: Beginning) -> None:  # noqa: A002
         check_may_write(self.caller, Scope.TEAM)
         if not beginning.was_addressed:
             raise RejectedError(
                 f"The first message of {id[:40]} was not sent to {self.caller.agent}.",
                 code="not_addressed",
                 hint="Its author and first recipients can close it and set its tags.",
+            )
+        first = tx.memories.get([beginning.message_id])[beginning.message_id]
+        is_named = isinstance(first.detail, MessageDetail) and self.caller.agent in (
+            first.detail.recipients
+        )
+        if not is_named and not self.caller.authority.covers(first.authority):
+            raise RejectedError(
+                f"A {first.authority} began {id[:40]} and did not send it to {self.caller.agent} "
+                f"by name; you act as a {self.caller.authority}.",
+                code="trust_override_denied",
+                hint="Reply in it, or ask the user to close it.",
             )
 
     def _change_thread(

@@ -15,6 +15,7 @@ from importlib import import_module
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from commonbrain.model.kinds import ALIASES, Kind
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import GAP
 
@@ -25,7 +26,8 @@ Span: TypeAlias = tuple[int, int]
 """Start and end of a part of a text, in characters."""
 
 _SIGNS: Final = lazy_pattern(
-    r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*>|\||<[A-Za-z!]|```|~~~| {4}|\t|:[*_ ]*$"
+    r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*>|\||<[A-Za-z!]|```|~~~| {4}|\t|[:\uff1a][*_ ]*$"
+    r"|^\W*[\w./-]+\.[A-Za-z]\w{0,4}\W*$"
 )
 """What a text has somewhere if Markdown shows a part of it as quoted, or a line introduces one."""
 _QUOTING: Final = frozenset({"blockquote_open", "fence", "code_block", "table_open"})
@@ -48,10 +50,11 @@ _ELEMENT: Final = lazy_pattern(
 )
 """The marks of comments, and of elements except those around a summary of a conversation."""
 _OUTPUT: Final = lazy_pattern(
-    r"(?:[$%]|[\w.-]+@[\w.-]+:\S*[$#%]|>>>|PS [A-Z]:\S*>) \S|# [a-z]+ [-/~.]+\w|@@ .*@@"
-    r"|\[\^[^\]]+\]:|\S+(?: \S+)? {1,3}\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?$"
+    r"(?:[$%\u276f\u279c]|[\w.-]+@[\w.-]+:\S*[$#%]|>>>|PS [A-Z]:\S*>) \S|# [a-z]+ [-/~.]+\w|@@ .*@@"
+    r"|\[\^[^\]]+\]:|\S+(?: \S+)? {1,3}(?:\[?|\((?:\w+,? )?)\d{1,2}:\d\d(?: ?[AP]M)?[\])]?$"
+    r"|[\w-]+: [|>][-+]?$"
 )
-"""A command, the head of a hunk or of a chat message, or a note: all of its paragraph is quoted."""
+"""A command, the head of a hunk, chat message or block, or a note: its paragraph is quoted."""
 _RECORD: Final = lazy_pattern(
     r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d{1,2}:\d\d\S* \S+:|[A-Z][a-z]{2} +\d{1,2} \d\d:)"
     r"|\^?[0-9a-f]{7,40} \(|\S+:\d+:|//|/\*|--[ ]@|;"
@@ -60,13 +63,24 @@ _RECORD: Final = lazy_pattern(
 _LABELLED: Final = lazy_pattern(r"<?(?P<label>[^\W\d_][\w-]*)>?: ")
 _ADDRESS: Final = lazy_pattern(r"\S@\S+\.\w")
 _FORWARDED: Final = lazy_pattern(r"-{3,} ?[^\W\d_].*-{3,}")
-_DOCSTRING: Final = lazy_pattern(r"[ \t]*(?:\w+ = )?\w{0,2}(?P<mark>\"{3}|'{3})")
+_DOCSTRING: Final = lazy_pattern(
+    r"[ \t]*(?:\w+ = )?(?:\w{0,2}|\[|#\+begin)"
+    r"(?P<mark>\"{3}|'{3}|:{3}|(?<=\[)(?:quote|code)\]|(?<=begin)_\w+)"
+)
+_TITLE: Final = lazy_pattern(r"\W*[\w./-]+\.[A-Za-z]\w{0,4}\W*")
+"""A line that is nothing but the name of a file: what follows is of it."""
+_UNREAD: Final = lazy_pattern(r"[^\W\d_a-zA-Z\u00c0-\u024f]")
+"""A letter of a script whose verbs of speech are not known."""
 _HEADERS_MIN: Final = 3
 _PROSE: Final = lazy_pattern(
-    r"(?:[^\w/=<>&%;{}|\\\[]|\[[ xX]\])*"
-    r"(?:[^\W\d_].*(?:[,:)]|\b(?:so|and|then|but))|.*(?:[.!?]|[^\x00-\x7f]))?"
+    r"(?:[^\w/=<>&%;{}|\\\[:#$\u2026\u203a\u2190-\u21ff\u2500-\u259f\uff1e]|\[[ xX]\])*"
+    r"(?:[^\W\d_].*(?:[,:)]|\b(?:so|and|then|but))"
+    r"|(?=.*\w).*(?:[.!?]|[^\x00-\x7f\u203a\u2190-\u21ff\u2500-\u259f]))?"
 )
 """What may be before a tag in its line: signs, a sentence, or the first clause of one."""
+_SPEAKER: Final = lazy_pattern(r"\W*(?P<name>[^\W\d_][\w.-]*(?: [A-Z][\w.-]*)?)\W*:")
+_NOTED: Final = frozenset({*ALIASES, *Kind})
+"""What a text calls itself before a colon; another name there is that of a speaker."""
 _MATERIAL: Final = (
     r"(?:(?i:read ?me|docs?|documentation|page|(?:web)?site|wiki|output|logs?|tickets?|issue"
     r"|comment|e?mail|manual|guide|article|post|file|excerpt|snippet|transcript)\b"
@@ -141,7 +155,9 @@ def is_quoted(text: str, at: int, *, spans: Sequence[Span]) -> bool:
 def begins_statement(text: str, at: int) -> bool:
     """Return whether a place begins a line, or is after words that its author may have written."""
     lead = text[max(text.rfind("\n", 0, at) + 1, at - _LEAD_CHARS) : at].rstrip(_EMPHASIS)
-    return _PROSE.fullmatch(lead[len(_markers(lead)) :]) is not None
+    speaker = _SPEAKER.fullmatch(lead)
+    is_other = speaker is not None and speaker["name"].casefold() not in _NOTED
+    return not is_other and _PROSE.fullmatch(lead[len(_markers(lead)) :]) is not None
 
 
 def first_indent(text: str) -> str:
@@ -227,13 +243,16 @@ def _material(lines: Sequence[str]) -> set[int]:
         quoted.update(labels if len({*labels.values()}) < len(labels) else ())
         headings = [at for at in place if lines[at].startswith("# ")]
         quoted.update(headings if len(headings) > 1 else ())
+        patch = [at for at in place if lines[at].startswith(("+", "-"))]
+        quoted.update(patch if len({lines[at][0] for at in patch}) > 1 else ())
     return quoted
 
 
 def _begins_email(lines: Sequence[str]) -> bool:
     """Return whether a paragraph is the head of an email; its text goes on to the end."""
     headers = [line for line in lines if _LABELLED.match(line)]
-    is_head = len(headers) >= _HEADERS_MIN and any(_ADDRESS.search(one) for one in headers)
+    is_long = len(headers) >= _HEADERS_MIN or any(one.startswith("From: ") for one in headers)
+    is_head = is_long and any(_ADDRESS.search(one) for one in headers)
     return is_head or any(_FORWARDED.fullmatch(line) for line in lines)
 
 
@@ -264,8 +283,10 @@ def _markers(line: str) -> str:
 
 
 def _introduces_block(line: str) -> bool:
-    bare = line.rstrip(_EMPHASIS)
-    return bare.endswith(":") and _introduces(bare[-_LEAD_CHARS:])
+    bare = line.rstrip(_EMPHASIS)[-_LEAD_CHARS:]
+    if bare.endswith((":", "\uff1a")):
+        return _UNREAD.search(bare) is not None or _introduces(bare)
+    return _TITLE.fullmatch(bare) is not None
 
 
 def _introduces(lead: str) -> bool:

@@ -238,7 +238,7 @@ class MemoryFiles:
             if new[: len(old)] == old:
                 raise ToolError(f"Error: Cannot move {old_path} into itself")
             self._check_parents(new)
-            self._put([(new + _name(one)[len(old) :], one.value[_TEXT]) for one in known])
+            self._put([(new + _name(one)[len(old) :], _text_of(one)) for one in known])
             self._delete(known)
         return f"Successfully renamed {old_path} to {new_path}"
 
@@ -250,7 +250,7 @@ class MemoryFiles:
 
     def _text(self, place: Path) -> str | None:
         stored = self.values.get(place[:-1], place[-1], bump=True) if place else None
-        return None if stored is None else stored.value[_TEXT]
+        return None if stored is None else _text_of(stored)
 
     def _exists(self, place: Path) -> bool:
         return not place or bool(self._known(place))
@@ -305,6 +305,10 @@ def _name(file: StoredValue) -> Path:
     return (*file.path, file.key)
 
 
+def _text_of(file: StoredValue) -> str:
+    return str(file.value.get(_TEXT, ""))
+
+
 def _listing(root: str, files: Sequence[StoredValue], *, depth: int) -> Iterator[str]:
     """Yield lines of size and path: the folder, then what it holds, by name."""
     sizes: dict[Path, int] = {}
@@ -312,7 +316,7 @@ def _listing(root: str, files: Sequence[StoredValue], *, depth: int) -> Iterator
     total = 0
     for file in files:
         inside = _name(file)[depth:]
-        size = len(file.value[_TEXT].encode("utf-8", "replace"))
+        size = len(_text_of(file).encode("utf-8", "replace"))
         total += size
         for level in range(1, min(len(inside), _LEVELS) + 1):
             shown = inside[:level]

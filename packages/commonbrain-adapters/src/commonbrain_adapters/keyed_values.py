@@ -2,7 +2,8 @@
 
 The body of a memory is the text by which the value is found, its attachment the exact value. Its
 tags are the path, each path above it and the key, so that a lookup reads an index. A new value
-supersedes the old one; a deleted one is forgotten.
+supersedes the old one; a deleted one is forgotten. Of several memories at one place, that of the
+highest authority counts, then the newest; one that does not have the form of a value is no value.
 
 Values belong to the project of the brain. People may correct them: where the text of a value is
 one of its strings, the corrected text becomes that string.
@@ -19,13 +20,14 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import chain, islice
 from threading import Lock
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote
 
 from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.validation import check_address
+from commonbrain.model import ids as memory_ids
 from commonbrain.model.attachments import attachment_text
 from commonbrain.model.errors import (
     InvalidInputError,
@@ -47,9 +49,13 @@ from commonbrain.model.limits import (
     TAGS_MAX,
     TEXT_BYTES_MAX,
 )
-from commonbrain.model.memory import CURRENT_STATES, Draft, State
+from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, State
+from commonbrain.model.scope import is_visible
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.text.normalisation import normalise, without_injected_context
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 Path = tuple[str, ...]
 Item = TypeVar("Item")
@@ -120,11 +126,15 @@ class KeyedValues:
         self, places: Sequence[tuple[Path, str]], *, bump: bool = False
     ) -> list[StoredValue | None]:
         """Return the value at each path and key; None where there is none."""
-        ids_by_place = [list(list_ids(self.brain, self._key_tag(*place))) for place in places]
-        views = dict(self._views(list(dict.fromkeys(chain.from_iterable(ids_by_place))), bump=bump))
+        ids_by_tag = self._ids([self._key_tag(*place) for place in places])
+        views = dict(
+            self._views(dict.fromkeys(chain.from_iterable(ids_by_tag.values())), bump=bump)
+        )
         return [
-            self._first(place, [views[id_] for id_ in ids if id_ in views])
-            for place, ids in zip(places, ids_by_place, strict=True)
+            self._first(
+                place, [views[id_] for id_ in ids_by_tag[self._key_tag(*place)] if id_ in views]
+            )
+            for place in places
         ]
 
     def put(self, values: Sequence[NewValue]) -> None:
@@ -157,12 +167,7 @@ class KeyedValues:
 
     def below(self, path: Path) -> Iterator[StoredValue]:
         """Yield the values of a path and of those below it, last stored first."""
-        seen = set[tuple[Path, str]]()
-        for stored in self._values(list_ids(self.brain, self._path_tag(path))):
-            # Two writers that were first at once leave two memories: the newer one counts.
-            if stored.path[: len(path)] == path and stored.place not in seen:
-                seen.add(stored.place)
-                yield stored
+        yield from self._values(list_ids(self.brain, self._path_tag(path)), path)
 
     def search(self, query: str, path: Path) -> Iterator[tuple[StoredValue, float]]:
         """Yield the values below a path that match a query, best first, with their scores 0..1."""
@@ -175,11 +180,8 @@ class KeyedValues:
             trust_min=0.0,
         )
         scores = {item.id: item.score for item in answer.items}
-        seen = set[tuple[Path, str]]()
-        for one in self._values(list(scores)):
-            if one.path[: len(path)] == path and one.place not in seen:
-                seen.add(one.place)
-                yield one, scores.get(one.id, 0.0)
+        for one in self._values(scores, path):
+            yield one, scores.get(one.id, 0.0)
 
     def extend(self, value: StoredValue, ttl: timedelta) -> None:
         """Let the time to live of a value start again, unless it was replaced or has expired.
@@ -279,14 +281,39 @@ class KeyedValues:
         )
 
     def _first(self, place: tuple[Path, str], views: Sequence[MemoryView]) -> StoredValue | None:
-        """Return the value at a place; another may have the same tag."""
-        stored = (one for view in views for one in _stored(view, name=self.name))
-        return next((one for one in stored if one.place == place), None)
+        """Return the value at a place, of views that are the newest first; others share its tag."""
+        ranked = sorted(views, key=lambda view: view.authority.rank)
+        stored = (_stored(view, name=self.name) for view in ranked)
+        return next((one for one in stored if one is not None and one.place == place), None)
 
-    def _values(self, ids: Iterable[str]) -> Iterator[StoredValue]:
-        """Yield the values of memories in order; those of others' memories are left out."""
-        for _, view in self._views(ids):
-            yield from _stored(view, name=self.name)
+    def _values(self, ids: Iterable[str], path: Path) -> Iterator[StoredValue]:
+        """Yield the values of memories in order that count at their places, below a path."""
+        seen = set[str]()
+        for some in batches(ids, IDS_PER_GET_MAX):
+            stored = [_stored(view, name=self.name) for _, view in self._views(some)]
+            below = [one for one in stored if one is not None and one.path[: len(path)] == path]
+            others = self._ids([self._key_tag(*one.place) for one in below])
+            for one in below:
+                # Nearly always, a value is alone at its place.
+                is_alone = {*others[self._key_tag(*one.place)]} <= {one.id}
+                first = one if is_alone else self.get(*one.place) or one
+                if first.id == one.id and one.id not in seen:
+                    seen.add(one.id)
+                    yield one
+
+    def _ids(self, tags: Sequence[str]) -> dict[str, list[str]]:
+        """Return the memories of the project with each of some tags, newest first: one lookup."""
+        caller, now = self.brain.caller, self.now()
+
+        def read(tx: Transaction) -> list[Memory]:
+            known = tx.memories.get(tx.memories.with_tags(tags)).values()
+            return [one for one in known if is_visible(caller, one) and not one.is_over(now)]
+
+        found: dict[str, list[str]] = {tag: [] for tag in tags}
+        for one in reversed(self.brain.services.store.read(caller.tenant, read)):
+            for tag in found.keys() & one.tags if one.project == caller.project else ():
+                found[tag].append(memory_ids.show(memory_ids.MEMORY, one.id))
+        return found
 
     def _views(self, ids: Iterable[str], *, bump: bool = False) -> Iterator[tuple[str, MemoryView]]:
         """Yield the ids in order, each with its current memory if the project has one."""
@@ -339,21 +366,34 @@ def readable(value: Mapping[str, Any]) -> str:
     return "\n".join(f"{'.'.join(place)}: {text}" for place, text in texts)
 
 
-def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
-    """Yield the value of a memory, if the store with this name wrote it."""
-    attached = cast("Mapping[str, Any]", view.attachment or {})
-    if attached.get("store") != name:
-        return
-    yield StoredValue(
-        id=view.id,
-        path=tuple(attached["path"]),
-        key=attached["key"],
-        value=attached_value(view),
-        options=attached["options"],
-        created_at=datetime.fromisoformat(attached["created_at"]),
-        updated_at=view.recorded_at,
-        revision=view.superseded_count,
-    )
+def attached(view: MemoryView, *, store: str) -> Mapping[str, Any]:
+    """Return the attachment of a memory, if it has the form that a store of this name writes."""
+    match cast("Mapping[str, Any]", view.attachment or {}):
+        case {"store": name, "path": list(path), "value": dict()} as found if name == store:
+            is_path = all(isinstance(part, str) for part in cast("list[object]", path))
+            return found if is_path else {}
+        case _:
+            return {}
+
+
+def _stored(view: MemoryView, *, name: str) -> StoredValue | None:
+    """Return the value of a memory; None if it is not of the store with this name."""
+    match found := attached(view, store=name):
+        case {"key": str(key), "options": dict(), "created_at": str(created_at)}:
+            with suppress(ValueError):
+                return StoredValue(
+                    id=view.id,
+                    path=tuple(found["path"]),
+                    key=key,
+                    value=attached_value(view),
+                    options=found["options"],
+                    created_at=datetime.fromisoformat(created_at),
+                    updated_at=view.recorded_at,
+                    revision=view.superseded_count,
+                )
+        case _:
+            pass
+    return None
 
 
 def place_of(text: str, value: Mapping[str, Any]) -> Path | None:
@@ -380,14 +420,15 @@ def _at(value: Any, place: Sequence[str]) -> Any:  # noqa: ANN401 any JSON
 
 def attached_value(view: MemoryView) -> dict[str, Any]:
     """Return the value in the attachment of a memory, with the text that a person corrected."""
-    attached = cast("Mapping[str, Any]", view.attachment)
-    value = deepcopy(attached["value"])
+    stored = cast("Mapping[str, Any]", view.attachment)
+    value = deepcopy(stored["value"])
     # A revision by a person inherits the attachment, and the number of its revision.
-    is_corrected = view.superseded_count != attached.get("revision", 0)
-    if is_corrected and attached["text_at"] is not None:
-        *above, last = attached["text_at"]
-        parent = _at(value, above)
-        parent[int(last) if isinstance(parent, list) else last] = view.body or ""
+    is_corrected = view.superseded_count != stored.get("revision", 0)
+    if is_corrected and stored.get("text_at"):
+        with suppress(LookupError, TypeError, ValueError):
+            *above, last = stored["text_at"]
+            parent = _at(value, above)
+            parent[int(last) if isinstance(parent, list) else last] = view.body or ""
     return value
 
 

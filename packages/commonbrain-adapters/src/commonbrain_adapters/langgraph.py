@@ -146,7 +146,7 @@ class CommonbrainStore(BaseStore):
             if one.place in seen:
                 continue
             seen.add(one.place)
-            if one.options["is_indexed"]:
+            if one.options.get("is_indexed", True):
                 yield one, score
             else:
                 unindexed.append(one)
@@ -198,8 +198,8 @@ class CommonbrainStore(BaseStore):
     def _refresh(self, values: Iterable[StoredValue], *, is_requested: bool) -> None:
         """Let the time to live of values that were read start again."""
         for one in values if is_requested else ():
-            ttl = one.options["ttl"]
-            if ttl is not None:
+            ttl = one.options.get("ttl")
+            if isinstance(ttl, int | float):
                 self._values.extend(one, timedelta(minutes=ttl))
 
 

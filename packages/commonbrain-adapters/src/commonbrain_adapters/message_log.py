@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 from commonbrain.client import Brain
 from commonbrain.ingestion.batch import WriteOptions
@@ -34,6 +34,7 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Scope
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain_adapters.keyed_values import (
+    attached,
     attached_value,
     batches,
     check_stored,
@@ -234,7 +235,7 @@ class MessageLog:
         return (
             one
             for one in self._views(list_ids(self.brain, self.tag))
-            if _origin(one) == (self.name, self.path)
+            if attached(one, store=self.name).get("path") == list(self.path)
         )
 
     def _views(self, ids: Iterable[str]) -> Iterator[MemoryView]:
@@ -243,8 +244,8 @@ class MessageLog:
 
     def _is_below(self, view: MemoryView) -> bool:
         """Return whether it is a message of the path or below it; tags do not tell case apart."""
-        store, path = _origin(view)
-        is_own = store == self.name and path[: len(self.path)] == self.path
+        path = attached(view, store=self.name).get("path")
+        is_own = path is not None and tuple(path[: len(self.path)]) == self.path
         return is_own and view.project == self.brain.caller.project
 
     def _first_id(self, view: MemoryView) -> str:
@@ -261,9 +262,3 @@ class MessageLog:
 
 def _is_refused(outcome: ItemResult) -> bool:
     return outcome.status not in {ItemStatus.STORED, ItemStatus.EXISTS}
-
-
-def _origin(view: MemoryView) -> tuple[object, tuple[str, ...]]:
-    """Return the store and the path of a message; a memory of another kind has none."""
-    attached = cast("Mapping[str, Any]", view.attachment or {})
-    return attached.get("store"), tuple(attached.get("path") or ())

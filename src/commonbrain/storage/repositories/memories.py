@@ -69,10 +69,17 @@ from commonbrain.storage.sql.filters import (
     given,
     indexed,
     is_awaiting,
+    is_tag,
     unindexed,
     within,
 )
-from commonbrain.storage.sql.statements import exists_in, greatest, in_ids, members_of
+from commonbrain.storage.sql.statements import (
+    exists_in,
+    greatest,
+    id_list_param,
+    in_ids,
+    members_of,
+)
 from commonbrain.text.reading import read_memory
 
 # Statements are built once: building one costs more than running it.
@@ -113,6 +120,21 @@ _BODIES: Final = {
     kind: select(table.c.memory_id, table.c.body).where(in_ids(table.c.memory_id))
     for kind, table in DETAILS.items()
 }
+_WITH_TAGS: Final = (
+    select(memories.c.id)
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.state.in_(sorted(CURRENT_STATES)),
+        memories.c.id.in_(
+            select(entities.c.memory_id).where(
+                entities.c.tenant_id == bindparam("tenant"),
+                is_tag(),
+                entities.c.name.in_(id_list_param("tags", String)),
+            )
+        ),
+    )
+    .order_by(memories.c.id.desc())
+)
 _TURN: Final = update(memories).where(in_ids(memories.c.id)).values(state=bindparam("into"))
 _ASKED: Final = members_of("names", String)
 # One index lookup per name, however many messages the person sent.
@@ -363,6 +385,10 @@ class MemoryRepository:
             .limit(limit)
         )
         return self.work.scalars(statement, given(scope, self.work.tenant))
+
+    def with_tags(self, tags: Sequence[str]) -> list[int]:
+        """List the current memories with one of these tags, newest first."""
+        return self.work.scalars(_WITH_TAGS, {"tags": list(tags)})
 
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
         """List those in scope among the newest `limit` memories with one of these topics."""
