@@ -154,6 +154,18 @@ def test_form_of_many_fields_or_of_another_encoding_is_refused(ann: Visitor) -> 
     assert ann.client.post("/do/revise", files=parts).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("screen", "project"),
+    [("/work", "\0"), ("/work", "\N{BOMB}" * 200), ("/review", "\N{BOMB}" * 200)],
+)
+def test_address_with_an_unsuitable_value_names_the_field(
+    ann: Visitor, screen: str, project: str
+) -> None:
+    answer = ann.client.get(screen, params={"project": project})
+    assert answer.status_code == 422
+    assert "project" in answer.text
+
+
 def test_form_that_anyone_may_send_is_small(ann: Visitor) -> None:
     large = {"token": "x" * LOGIN_BYTES_MAX}
     assert ann.client.post("/open", data=large).status_code == 413

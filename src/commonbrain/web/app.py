@@ -59,7 +59,7 @@ from commonbrain.web.request_guard import HEADERS, OriginPolicy, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
 from commonbrain.web.screens.screen import NewSecret, page_environment
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import Visit, valid_fields
 
 Form = ImmutableMultiDict[str, str]
 """The fields of a form; some have several values."""
@@ -201,7 +201,8 @@ class BrowserPages:
                 code="insufficient_role",
                 hint="Ask an admin.",
             )
-        view = screen.load(visit)
+        with valid_fields():
+            view = screen.load(visit)
         if _wants_json(request):
             return JSONResponse(_adapter(type(view)).dump_python(view, mode="json"))
         if csv := getattr(view, "csv", None) if visit.text("format") == "csv" else None:

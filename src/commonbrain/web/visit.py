@@ -1,6 +1,7 @@
 """One request to the page, as the screens see it, and how they read the memory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin
@@ -95,8 +96,20 @@ def parse_request(
             continue
         is_list = _takes_list(described.annotation)
         given[name] = [one for text in texts for one in _split(text)] if is_list else texts[-1]
-    try:
+    with valid_fields():
         return request_type.model_validate(given | preset)
+
+
+@contextmanager
+def valid_fields() -> Generator[None]:
+    """Make requests of what a person sent.
+
+    Raises:
+        InvalidInputError: a value does not fit its field.
+
+    """
+    try:
+        yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the form"
