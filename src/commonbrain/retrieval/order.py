@@ -180,7 +180,7 @@ def is_persons_skill(candidate: Candidate) -> bool:
 
 
 def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
-    """Put the nearest BLOCKERs of people behind the best result.
+    """Put the nearest BLOCKERs of people behind the best result, and before skills of others.
 
     Other authors choose how near their texts are to a question, and how many they are.
     """
@@ -189,7 +189,7 @@ def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
         for place, one in enumerate(ranked)
         if is_persons_blocker(one.memory) and is_on_matter(table, one)
     ]
-    is_led = bool(ranked)
+    is_led = bool(ranked) and (not ranked[0].features.get(SKILL) or is_persons_skill(ranked[0]))
     places = [place for _, place in nlargest(_BLOCKERS_PLACED, blockers)]
     late = [place for at, place in enumerate(places, start=is_led) if place > at]
     if not late:
