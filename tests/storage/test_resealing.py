@@ -448,3 +448,16 @@ def test_key_in_the_keyring_opens_a_store_while_the_keyring_does(path: Path) -> 
         keyring.set_keyring(before)
 
     assert error.value.code == "key_missing"
+
+
+def test_copy_that_a_killed_process_left_is_removed_by_the_next_change(
+    tmp_path: Path, by_file: Sealing
+) -> None:
+    store = filled(tmp_path / "a.db")
+    others = filled(tmp_path / "b.db").rename(tmp_path / ".b.db.0123abcd.partial")
+    left = filled(tmp_path / "c.db").rename(tmp_path / ".a.db.0123abcd.partial")
+
+    reseal(store, by_file)
+
+    assert not left.exists()
+    assert others.exists()

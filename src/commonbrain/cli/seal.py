@@ -73,6 +73,7 @@ def _change(
     state: GlobalOptions, sealing: Sealing | None, *, options: SealOptions, as_json: bool
 ) -> None:
     from commonbrain.runtime.callers import check_command_is_of_person  # noqa: PLC0415
+    from commonbrain.runtime.signals import stopped_by_signals  # noqa: PLC0415
     from commonbrain.runtime.stores import preview_sealing, reseal  # noqa: PLC0415
 
     check_may_ask(as_json=as_json, is_confirmed=options.is_confirmed, is_dry_run=options.is_dry_run)
@@ -88,7 +89,8 @@ def _change(
     check_command_is_of_person("Sealing or unsealing a store")
     if not options.is_confirmed:
         typer.confirm("Go on?", abort=True)
-    with progress_bar("copying", is_shown=not as_json) as move:
+    # A killed process would leave a copy that may be readable without a key.
+    with stopped_by_signals(1), progress_bar("copying", is_shown=not as_json) as move:
         done = reseal(state.store, sealing, on_progress=move)
     if as_json:
         print_value(done)

@@ -215,11 +215,13 @@ class Jobs:
             InvalidInputError: Unknown format, or the file is unreadable or too large;
                 `extra_missing`, the package of the format is not installed; `limit_exceeded`, it is
                 a zip of too much.
-            RejectedError: The role is insufficient, or too many jobs wait.
+            RejectedError: The role is insufficient, or too many jobs wait; `secret_detected`, in a
+                name.
             UnavailableError: `blobs_down`; nothing was stored.
 
         """
         self.check_may_import(format_)
+        check_address((name or "", project or ""), self.services.secret_scanner)
         is_own = format_ == OWN_FORMAT
         importer = None if is_own else find_importer(self.services.importers(), format_)
         if is_own and project is not None:

@@ -4,18 +4,21 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 
 @contextmanager
-def stopped_by_signals() -> Generator[None]:
+def stopped_by_signals(status: int = 0) -> Generator[None]:
     """Let SIGTERM and SIGHUP, which a closed terminal sends, end every block inside.
+
+    The process then ends with a status.
 
     The server catches SIGTERM while it drains and raises it again at the end: without this handler
     the process would end at once, and leave its files and child processes.
     """
     handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]]
-    handlers = {signal.SIGTERM: _stop}
+    handlers = {signal.SIGTERM: partial(_stop, status)}
     # Windows has no SIGHUP, and what nohup ignores stays ignored.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = _terminate
@@ -27,10 +30,10 @@ def stopped_by_signals() -> Generator[None]:
             signal.signal(one, handler)
 
 
-def _stop(signal_number: int, _frame: FrameType | None) -> None:
+def _stop(status: int, signal_number: int, _frame: FrameType | None) -> None:
     """End every block; ignore further signals."""
     signal.signal(signal_number, signal.SIG_IGN)
-    sys.exit(0)
+    sys.exit(status)
 
 
 def _terminate(_signal_number: int, _frame: FrameType | None) -> None:

@@ -29,6 +29,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Authority, Caller
+from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
 from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
@@ -370,9 +371,11 @@ class Import:
         """Store a batch in one transaction, its relations included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
         relations = [one.content for one in batch if isinstance(one.content, SourceRelation)]
+        scanner = self.services.secret_scanner
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
-            return _add(report, batch, outcomes=prepared, related=known.preview(relations))
+            related = known.preview(relations)
+            return _add(report, batch, outcomes=prepared, related=related, scanner=scanner)
         added = report
 
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
@@ -382,7 +385,7 @@ class Import:
                 tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
             )
             related = known.relate(context, relations)
-            added = _add(report, batch, outcomes=stored, related=related)
+            added = _add(report, batch, outcomes=stored, related=related, scanner=scanner)
             resume.on_commit(tx, added)
 
         with resume.batch_context():
@@ -440,6 +443,7 @@ def _add(
     *,
     outcomes: Sequence[ItemResult],
     related: Mapping[str, int],
+    scanner: SecretScanner,
 ) -> ImportReport:
     """Count a batch; drafts and outcomes are in the same order."""
     counted: list[str] = []
@@ -465,6 +469,8 @@ def _add(
                 omitted.update(_cut(draft))
                 if outcome.status.is_refused:
                     where = draft.source_ref or draft.body[:60]
+                    if any(one.is_certain for one in scanner.find(where)):
+                        where = f"piece {report.read + len(counted)}, whose name has a secret"
                     reason = outcome.reason or outcome.status
                     refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
                 elif outcome.status.is_new:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
+from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import (
     InvalidInputError,
     LimitExceededError,
@@ -111,6 +112,7 @@ class AdministerTenant:
 
         """
         self._check()
+        check_address((name,), self.services.secret_scanner)
         with self.services.store.begin(self.caller.tenant) as tx:
             known = tx.credentials.agent(name)
             agent = self._updated_agent(name, request, known=known)
@@ -142,6 +144,8 @@ class AdministerTenant:
             raise InvalidInputError("A key is valid for more than 0 and at most 36,500 days.")
         expires = None if request.days is None else now + timedelta(days=request.days)
         networks = check_networks(request.networks)
+        names = (request.agent, request.label or "", *request.networks)
+        check_address(names, self.services.secret_scanner)
         text = self._drawn()
         key = ApiKey(
             prefix=text.prefix,

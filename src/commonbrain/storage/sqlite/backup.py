@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from glob import escape
 from itertools import chain, count
 from pathlib import Path
 from time import time
@@ -286,6 +287,13 @@ def partial_path(path: Path) -> Generator[Path]:
         yield partial
     finally:
         for left in (partial, *(sibling_path(partial, side) for side in SIDES)):
+            left.unlink(missing_ok=True)
+
+
+def drop_partials(path: Path, *, but: Path) -> None:
+    """Remove what a killed process left next to a store that no other process has open."""
+    for left in path.parent.glob(f".{escape(path.name)}.????????.partial*"):
+        if not left.name.startswith(but.name):
             left.unlink(missing_ok=True)
 
 

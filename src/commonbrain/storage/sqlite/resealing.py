@@ -18,6 +18,7 @@ from commonbrain.storage.sqlite.backup import (
     WAIT_S,
     connected,
     copy_store,
+    drop_partials,
     holdings_of,
     lock_out_others,
     partial_path,
@@ -175,6 +176,7 @@ def reseal(
         partial_path(file.path) as partial,
     ):
         lock_out_others(connection, file, sqlite=module)
+        drop_partials(file.path, but=partial)
         key = _key_for(sealing, file)
         copy_store(connection, partial, origin=file, key=key, on_progress=on_progress)
         if source is not None:

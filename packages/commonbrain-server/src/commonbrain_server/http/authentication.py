@@ -13,6 +13,7 @@ from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_counting_lane, enter_lane
 from commonbrain.client import Brain
+from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
@@ -169,6 +170,7 @@ class RequestAuthenticator:
 
         Raises:
             InvalidInputError: a session's name is not valid.
+            RejectedError: `secret_detected`, in the name of the session, client or request.
             LimitExceededError: `rate_limited`.
 
         """
@@ -178,6 +180,7 @@ class RequestAuthenticator:
         key = session or named_session(request)
         # A client of the handshake protocol tells its name once: then the key contains it.
         client_name = client or client_in_key(key) or request.headers.get("user-agent", "")
+        check_address((key or "", client_name, caller.request_id or ""), services.secret_scanner)
         credential = caller.admission.credential if caller.admission else None
         if key is None and starts:
             key = new_key(client_name, credential=credential)
