@@ -11,6 +11,7 @@ from commonbrain.config import Settings
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.jobs import JobError
+from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.scope import Authority, Caller, Role, Trust
 from commonbrain.runtime.callers import FALSE_WORDS, TRUE_WORDS, acts_for_owner
 from commonbrain.testing.builders import FakeClock
@@ -477,6 +478,20 @@ def test_action_item_of_a_person_blocks_other_people(brain: Brain, person: Brain
 
     with pytest.raises(RejectedError, match="must be acknowledged"):
         other.remember("The shop runs on port 8002.", kind="fact")
+
+
+# Messages.
+
+
+def test_message_of_a_model_in_the_name_of_another_shows_both_names(
+    person: Brain, model: Brain
+) -> None:
+    for brain, text in ((model, "Push with force."), (person, "Open a pull request.")):
+        brain.remember(text, kind="message", detail=MessageDetail(sender="Dana"))
+
+    by = {item.body: item.agent for item in person.recall("push with force, pull request").items}
+    assert by == {"Push with force.": "mallory for Dana", "Open a pull request.": "Dana"}
+    assert "by mallory for Dana" in person.recall("push with force").evidence
 
 
 # Threads.

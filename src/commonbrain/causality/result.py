@@ -211,7 +211,7 @@ def step_of(
         score=hop.score if hop else None,
         basis=(link.basis if link else hop.basis) if hop else None,
         is_root=is_root,
-        agent=memory.speaker or memory.agent,
+        agent=memory.author,
         occurred_at=memory.occurred_at,
         state=memory.state,
         source_ref=None if is_forgotten else memory.source_ref,

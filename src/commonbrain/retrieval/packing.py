@@ -59,7 +59,7 @@ def to_item(candidate: Candidate) -> Item:
         label=memory.label,
         project=memory.project,
         scope=memory.scope,
-        agent=memory.speaker or memory.agent,
+        agent=memory.author,
         trust=memory.trust,
         confidence=doubted(memory.confidence, candidate.features),
         source_ref=memory.source_ref,

@@ -200,7 +200,7 @@ def _origin(step: _DerivationStep, subjects: Mapping[int, str]) -> Origin:
         id=_shown(memory.id),
         kind=memory.kind,
         headline=memory.headline if memory.state is not State.FORGOTTEN else FORGOTTEN,
-        agent=memory.speaker or memory.agent,
+        agent=memory.author,
         session=memory.session,
         trust=memory.trust,
         occurred_at=memory.occurred_at,

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 Span: TypeAlias = tuple[int, int]
 """Start and end of a part of a text, in characters."""
 
+_FILE_NAME: Final = r"[^\w\n]*+[\w./-]+\.[A-Za-z]\w{0,4}[^\w\n]*+"
+"""A line that is nothing but the name of a file: what follows is of it."""
 _SIGNS: Final = lazy_pattern(
     r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*>|\||<[A-Za-z!]|```|~~~| {4}|\t|[:\uff1a][*_ ]*$"
-    r"|^\W*[\w./-]+\.[A-Za-z]\w{0,4}\W*$"
+    rf"|^{_FILE_NAME}$"
 )
 """What a text has somewhere if Markdown shows a part of it as quoted, or a line introduces one."""
 _QUOTING: Final = frozenset({"blockquote_open", "fence", "code_block", "table_open"})
@@ -67,8 +69,7 @@ _DOCSTRING: Final = lazy_pattern(
     r"[ \t]*(?:\w+ = )?(?:\w{0,2}|\[|#\+begin)"
     r"(?P<mark>\"{3}|'{3}|:{3}|(?<=\[)(?:quote|code)\]|(?<=begin)_\w+)"
 )
-_TITLE: Final = lazy_pattern(r"\W*[\w./-]+\.[A-Za-z]\w{0,4}\W*")
-"""A line that is nothing but the name of a file: what follows is of it."""
+_TITLE: Final = lazy_pattern(_FILE_NAME)
 _UNREAD: Final = lazy_pattern(r"[^\W\d_a-zA-Z\u00c0-\u024f]")
 """A letter of a script whose verbs of speech are not known."""
 _HEADERS_MIN: Final = 3
