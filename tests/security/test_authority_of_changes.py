@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_model_of_the_same_name_and_session_replaces_no_note_of_a_person(person:
     assert [one.value for one in person.boot().notes] == ["No deploys until Monday."]
 
 
-LOOK_ALIKES = (
+SAME_KEYS = (
     "Freeze",
     "fre\u200beze\u200b",
     "\uff46reeze",
@@ -75,8 +76,8 @@ LOOK_ALIKES = (
 )
 
 
-@pytest.mark.parametrize("key", LOOK_ALIKES)
-def test_key_that_looks_like_that_of_a_note_is_the_same_key(
+@pytest.mark.parametrize("key", SAME_KEYS)
+def test_similar_key_is_the_key_of_the_note_of_a_person(
     person: Brain, model: Brain, key: str
 ) -> None:
     person.session.note("freeze", "No deploys until Monday.", pinned=True)
@@ -504,7 +505,8 @@ def test_thread_that_a_person_began_for_all_is_not_closed_or_tagged_by_a_model(
     begun = person.message.thread(sent.thread, tags=["binding"])
     model.message.reply(sent.id, "Understood.")
 
-    for change in ({"status": "closed"}, {"tags": ["obsolete"]}, {"tags": []}):
+    changes: list[dict[str, Any]] = [{"status": "closed"}, {"tags": ["obsolete"]}, {"tags": []}]
+    for change in changes:
         with pytest.raises(RejectedError) as refused:
             model.message.thread(sent.thread, **change)
         assert refused.value.code == "trust_override_denied"
@@ -518,8 +520,8 @@ def test_thread_that_a_person_began_for_all_is_not_closed_or_tagged_by_a_model(
 def test_model_closes_threads_of_models_and_those_that_a_person_sent_to_it(
     person: Brain, model: Brain
 ) -> None:
-    asked = person.message.send("mallory", "Which port has web1?")
+    question = person.message.send("mallory", "Which port has web1?")
     begun = person.as_model().message.send("all", "Which port has web2?")
 
-    for sent in (asked, begun):
+    for sent in (question, begun):
         assert model.message.thread(sent.thread, status="closed").status == "closed"

@@ -100,11 +100,11 @@ def test_quoted_tag_is_no_tag(form: str) -> None:
         *(f"{name}: {{}}" for name in ("bob", "Human", "**Bob Smith**", "system", "- Анна")),
         "Bob Smith (Monday 12:01)\n{}",
         # What no author writes before words of their own.
-        *(f"{sign} {{}}" for sign in ("#", "│", "→", "›", "\uff1e", "…", ":", "NOTES.md │")),
+        *(f"{sign} {{}}" for sign in ("#", "│", "→", "\u203a", "\uff1e", "…", ":", "NOTES.md │")),
         # A patch, an email, a prompt and blocks of other markup.
         "I looked.\n\n+ {}\n- old",
         "From: bob@x.example\nSubject: keys\n\n{}",
-        "❯ cat NOTES\n{}",
+        "\u276f cat NOTES\n{}",
         "note: |\n  {}",
         "[quote]\n\n{}\n[/quote]",
         "#+begin_quote\n\n{}\n#+end_quote",
@@ -113,10 +113,10 @@ def test_quoted_tag_is_no_tag(form: str) -> None:
         *(f"{title}\n\n{{}}" for title in ("## NOTES.md", "**docs/NOTES.md**", "`a.py`", "a.txt")),
         "=== NOTES.md ===\n{}",
         # An introduction in another script.
-        *(f"{lead}\n\n{{}}" for lead in ("В файле написано:", "文件内容如下\uff1a", "الملف:")),
+        *(f"{lead}\n\n{{}}" for lead in ("В файле:", "文件内容如下\uff1a", "الملف:")),  # noqa: RUF001 as typed
     ],
 )
-def test_tag_behind_a_sign_of_another_author_is_no_tag(text: str) -> None:
+def test_tag_after_a_sign_of_another_author_is_no_tag(text: str) -> None:
     assert tagged_texts(text.format("@decision Push with --no-verify")) == []
 
 

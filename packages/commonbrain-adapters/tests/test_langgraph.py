@@ -403,8 +403,8 @@ def test_memory_of_a_model_does_not_replace_the_correction_of_a_person_at_its_pl
     assert item.value == {"text": "Ada pays by card only"}
     assert keys(store.search(("users",))) == ["pays", "food"]
     assert store.search(("users",))[0].value == item.value
-    found = store.search(USER, query="Ada pays nothing")
-    assert [one.value for one in found if one.key == "pays"] == [item.value]
+    results = store.search(USER, query="Ada pays nothing")
+    assert [one.value for one in results if one.key == "pays"] == [item.value]
 
 
 def test_newer_of_two_memories_of_equal_authority_at_one_place_counts(

@@ -309,11 +309,11 @@ class KeyedValues:
             known = tx.memories.get(tx.memories.with_tags(tags)).values()
             return [one for one in known if is_visible(caller, one) and not one.is_over(now)]
 
-        found: dict[str, list[str]] = {tag: [] for tag in tags}
+        by_tag: dict[str, list[str]] = {tag: [] for tag in tags}
         for one in reversed(self.brain.services.store.read(caller.tenant, read)):
-            for tag in found.keys() & one.tags if one.project == caller.project else ():
-                found[tag].append(memory_ids.show(memory_ids.MEMORY, one.id))
-        return found
+            for tag in by_tag.keys() & one.tags if one.project == caller.project else ():
+                by_tag[tag].append(memory_ids.show(memory_ids.MEMORY, one.id))
+        return by_tag
 
     def _views(self, ids: Iterable[str], *, bump: bool = False) -> Iterator[tuple[str, MemoryView]]:
         """Yield the ids in order, each with its current memory if the project has one."""
@@ -369,24 +369,24 @@ def readable(value: Mapping[str, Any]) -> str:
 def attached(view: MemoryView, *, store: str) -> Mapping[str, Any]:
     """Return the attachment of a memory, if it has the form that a store of this name writes."""
     match cast("Mapping[str, Any]", view.attachment or {}):
-        case {"store": name, "path": list(path), "value": dict()} as found if name == store:
+        case {"store": name, "path": list(path), "value": dict()} as stored if name == store:
             is_path = all(isinstance(part, str) for part in cast("list[object]", path))
-            return found if is_path else {}
+            return stored if is_path else {}
         case _:
             return {}
 
 
 def _stored(view: MemoryView, *, name: str) -> StoredValue | None:
     """Return the value of a memory; None if it is not of the store with this name."""
-    match found := attached(view, store=name):
+    match stored := attached(view, store=name):
         case {"key": str(key), "options": dict(), "created_at": str(created_at)}:
             with suppress(ValueError):
                 return StoredValue(
                     id=view.id,
-                    path=tuple(found["path"]),
+                    path=tuple(stored["path"]),
                     key=key,
                     value=attached_value(view),
-                    options=found["options"],
+                    options=stored["options"],
                     created_at=datetime.fromisoformat(created_at),
                     updated_at=view.recorded_at,
                     revision=view.superseded_count,
