@@ -232,19 +232,19 @@ def test_archiving_many_counts_as_forgetting(person: Brain, model: Brain, later:
     assert model.bulk_edit(known, "archive", reason="a trial run", confirm=21).count == 21
 
 
-def test_what_a_forgotten_premise_takes_with_it_counts(
+def test_what_a_forgotten_source_takes_with_it_counts(
     person: Brain, model: Brain, later: Brain
 ) -> None:
     known = _facts(model, 21)
-    premise = stored(later, "All of these runs were of the old build.", kind="fact")
+    source = stored(later, "All of these runs were of the old build.", kind="fact")
     for one in known:
-        later.revise.link(one, premise, type="depends_on", reason=WHY)
+        later.revise.link(one, source, type="depends_on", reason=WHY)
 
     with pytest.raises(RejectedError) as refused:
-        later.forget(premise, reason=WHY)
+        later.forget(source, reason=WHY)
 
     assert refused.value.code == "person_required"
-    assert {person.get(one).state for one in (premise, *known)} == {"active"}
+    assert {person.get(one).state for one in (source, *known)} == {"active"}
 
 
 def test_session_takes_back_all_that_it_wrote(model: Brain) -> None:

@@ -99,7 +99,7 @@ def test_model_takes_back_what_a_model_did(brain: Brain, model: Brain, what: str
     assert str(getattr(done, "status", "")) == ChangeStatus.DONE
 
 
-def test_tag_is_added_beside_those_of_a_person(person: Brain, model: Brain) -> None:
+def test_tag_is_added_to_those_of_a_person(person: Brain, model: Brain) -> None:
     one = stored(model, "The build takes nine minutes.", kind="fact")
     person.revise.retag(one, add=["doubtful"])
 
@@ -133,17 +133,17 @@ def test_what_a_person_decides_for_lasts_as_long_as_what_it_replaces(
 
 def test_words_of_a_person_rest_on_nothing_that_a_model_gave(person: Brain, model: Brain) -> None:
     text = "The tests need two cores."
-    premise = stored(model, "The runner has two cores.", kind="fact")
-    held = stored(model, text, kind="fact", depends_on=[premise])
+    source = stored(model, "The runner has two cores.", kind="fact")
+    held = stored(model, text, kind="fact", depends_on=[source])
     assert remember_one(person, text, kind="fact").id == held
 
-    model.forget(premise, reason=WHY)
+    model.forget(source, reason=WHY)
 
     [shown] = [one for one in person.recall("tests need cores").items if one.id == held]
     assert not any("review" in note for note in shown.notes)
 
 
-def test_person_is_told_that_a_derived_text_ranks_lower(person: Brain, model: Brain) -> None:
+def test_warning_says_that_a_derived_text_ranks_lower(person: Brain, model: Brain) -> None:
     source = stored(model, "The build takes nine minutes on the runner.", kind="fact")
 
     made = remember_one(person, "Builds are slow.", kind="fact", derived_from=[source])

@@ -77,7 +77,7 @@ def test_no_file_of_a_sealed_store_has_its_words(home: Path) -> None:
     assert files_with(WORD, home) == {"all.jsonl"}
 
 
-def test_agent_is_told_that_rules_are_missing_without_the_key(home: Path) -> None:
+def test_hooks_say_that_rules_are_missing_without_the_key(home: Path) -> None:
     run(home, "remember", "--kind", "rule", f"Never feed the {WORD}.")
     (home / "key").unlink()
     commit = {"command": "git commit"}

@@ -136,8 +136,8 @@ def _forget(
         [only] = select(unit, given)
         check_pending_acks_of(unit, [only], is_resolving=True)
         check_may_write(unit.caller, only.scope)
-        is_kept = bool(set_above(unit, [only.id], names={"state"}))
-        is_within = is_authorized(unit.caller, only) and not is_kept
+        is_restored = bool(set_above(unit, [only.id], names={"state"}))
+        is_within = is_authorized(unit.caller, only) and not is_restored
         if only.state is not State.FORGOTTEN and not is_within:
             proposal = Proposal(op=Action.FORGET, id=only.id, reason=reason)
             held = propose(unit, proposal, target=only)

@@ -82,7 +82,7 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     type_ = parse_choice(LinkType, proposal.arguments["type"])
     if type_ is LinkType.CHANGES:
         raise InvalidInputError(
-            "That one memory changes another is detected, and linked by nobody.",
+            "That one memory changes another is detected, and never linked by a caller.",
             hint="Supersede the older one, or link them with conflicts_with.",
         )
     if type_ is LinkType.DERIVED_FROM:

@@ -220,14 +220,15 @@ def select(
     return [unit.fetch(id_) for id_ in memory_ids]
 
 
-_KEPT: Final = "A person decided that it holds; ask the user to change it."
+_RESTORED: Final = "A person decided that it holds; ask the user to change it."
 
 
 def select_permitted(unit: UnitOfWork, memories: Sequence[Memory]) -> Selection:
     """Separate what the caller may change from what it may not, within the limit of one call."""
-    kept = set_above(unit, [one.id for one in memories], names={"state"})
+    restored_ids = set_above(unit, [one.id for one in memories], names={"state"})
     reasons = [
-        (one, _KEPT if one.id in kept else denial_reason(unit.caller, one)) for one in memories
+        (one, _RESTORED if one.id in restored_ids else denial_reason(unit.caller, one))
+        for one in memories
     ]
     taken = [one for one, why in reasons if why is None]
     return Selection(

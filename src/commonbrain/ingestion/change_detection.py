@@ -98,7 +98,7 @@ def detect_changes(
     links = tx.links.touching(disputed, types=DISAGREEMENTS) if disputed else ()
     older = {change.older.id: change.older for change in changes}
     changed_ids = {link.to_id for link in links if link.to_id in older and _acts_on(older, link)}
-    asked_ids = _asked(context, links)
+    asked_ids = _disputed_already(context, links)
     open_ = (
         one
         for one in changes
@@ -108,7 +108,7 @@ def detect_changes(
     return tuple(islice(open_, CHANGES_MAX))
 
 
-def _asked(context: WriteContext, links: Sequence[Link]) -> set[int]:
+def _disputed_already(context: WriteContext, links: Sequence[Link]) -> set[int]:
     """Return what a person is asked about already, or has decided.
 
     A question is gone once the memory that raised it is revised, has expired, or is withdrawn by
