@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -165,7 +166,7 @@ def test_handoffs_of_models_leave_a_persons(person: Brain, model: Brain) -> None
 
 @pytest.mark.parametrize("first", [{"distinct_because": "so"}, {"project": None}, {}])
 def test_words_of_a_person_are_theirs_whatever_a_model_did_with_them(
-    person: Brain, model: Brain, first: dict[str, str | None]
+    person: Brain, model: Brain, first: dict[str, Any]
 ) -> None:
     text = "The salary of Ann is 8003."
     before = stored(model, text, kind="fact", **first)

@@ -13,10 +13,10 @@ from tests.secrets import SECRETS
 TEXT, SECRET = SECRETS["github classic"]
 
 
-def _upload(brain: Brain, **names: str) -> object:
+def _upload(brain: Brain, *, name: str, project: str | None = None) -> object:
     file = Path(brain.services.store.location).with_name("a.md")
     file.write_text("The tea is served at noon.\n", "utf-8")
-    return brain.jobs.import_("markdown", file, **names)
+    return brain.jobs.import_("markdown", file, name=name, project=project)
 
 
 CALLS: dict[str, Callable[[Brain], object]] = {

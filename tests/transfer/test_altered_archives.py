@@ -23,7 +23,7 @@ _TIMES = (
     "9999-12-31T23:59:59-23:59",
     "2026-11-30T00:26:01.940000",
 )
-_TEXTS = ("", "\0", "\ud83d", "x" * 70_000, None, [], {}, True)
+_TEXTS: tuple[object, ...] = ("", "\0", "\ud83d", "x" * 70_000, None, [], {}, True)
 
 
 def _leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -70,7 +70,8 @@ def test_store_works_on_after_a_merge_of_an_altered_export(
 ) -> None:
     number = data.draw(st.integers(1, len(written) - 2))
     path = data.draw(st.sampled_from(list(_leaves(json.loads(written[number])))))
-    value = data.draw(st.sampled_from(("last", *_NUMBERS, *_TIMES, *_TEXTS)))
+    values: tuple[object, ...] = ("last", *_NUMBERS, *_TIMES, *_TEXTS)
+    value = data.draw(st.sampled_from(values))
     altered = _altered(written[number], path, value)
     folder = tmp_path_factory.mktemp("altered")
     file = folder / "altered.jsonl"

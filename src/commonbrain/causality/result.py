@@ -14,6 +14,7 @@ from commonbrain.causality.traversal import Hop
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, State
+from commonbrain.model.messages import author_of
 from commonbrain.retrieval.provenance import FORGOTTEN
 
 PRECURSORS_MAX: Final = 5
@@ -211,7 +212,7 @@ def step_of(
         score=hop.score if hop else None,
         basis=(link.basis if link else hop.basis) if hop else None,
         is_root=is_root,
-        agent=memory.author,
+        agent=author_of(memory),
         occurred_at=memory.occurred_at,
         state=memory.state,
         source_ref=None if is_forgotten else memory.source_ref,

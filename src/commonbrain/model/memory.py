@@ -265,14 +265,6 @@ class Memory:
         return self.detail.sender if isinstance(self.detail, MessageDetail) else None
 
     @property
-    def author(self) -> str:
-        """Who is shown as the author; a model that names a speaker is named as well."""
-        is_claimed = self.authority in {Authority.MODEL, Authority.WEB}
-        if is_claimed and self.speaker not in {None, self.agent}:
-            return f"{self.agent} for {self.speaker}"
-        return self.speaker or self.agent
-
-    @property
     def thread_id(self) -> int | None:
         """The thread of a message."""
         return self.detail.thread_id if isinstance(self.detail, MessageDetail) else None

@@ -8,7 +8,7 @@ from typing import Final
 from commonbrain.model import ids
 from commonbrain.model.kinds import MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory
-from commonbrain.model.scope import EVERYBODY
+from commonbrain.model.scope import EVERYBODY, Authority
 
 ARRIVES_BEFORE: Final = timedelta(days=7)
 """A new agent receives the broadcasts of this time before its first session."""
@@ -90,3 +90,10 @@ def merged(known: Receipt, other: Receipt) -> Receipt:
         acked_at=at,
         answer=answer,
     )
+
+
+def author_of(memory: Memory) -> str:
+    """Return who is shown as the author; a model that names a speaker is named as well."""
+    name = memory.speaker or memory.agent
+    is_claimed = memory.authority in {Authority.MODEL, Authority.WEB} and name != memory.agent
+    return f"{memory.agent} for {name}" if is_claimed else name

@@ -9,6 +9,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.kinds import KINDS, CausalField
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.memory import doubted, full_text
+from commonbrain.model.messages import author_of
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.recall_result import (
     EARLIER,
@@ -59,7 +60,7 @@ def to_item(candidate: Candidate) -> Item:
         label=memory.label,
         project=memory.project,
         scope=memory.scope,
-        agent=memory.author,
+        agent=author_of(memory),
         trust=memory.trust,
         confidence=doubted(memory.confidence, candidate.features),
         source_ref=memory.source_ref,

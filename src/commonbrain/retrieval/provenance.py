@@ -14,6 +14,7 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import IMPORTED, Memory, State, is_erased
+from commonbrain.model.messages import author_of
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Trust, is_visible
 from commonbrain.model.timestamps import show_day
@@ -200,7 +201,7 @@ def _origin(step: _DerivationStep, subjects: Mapping[int, str]) -> Origin:
         id=_shown(memory.id),
         kind=memory.kind,
         headline=memory.headline if memory.state is not State.FORGOTTEN else FORGOTTEN,
-        agent=memory.author,
+        agent=author_of(memory),
         session=memory.session,
         trust=memory.trust,
         occurred_at=memory.occurred_at,

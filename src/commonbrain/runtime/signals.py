@@ -4,7 +4,6 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from types import FrameType
 
 
@@ -18,7 +17,7 @@ def stopped_by_signals(status: int = 0) -> Generator[None]:
     the process would end at once, and leave its files and child processes.
     """
     handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]]
-    handlers = {signal.SIGTERM: partial(_stop, status)}
+    handlers = {signal.SIGTERM: lambda number, _frame: _stop(number, status=status)}
     # Windows has no SIGHUP, and what nohup ignores stays ignored.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = _terminate
@@ -30,7 +29,7 @@ def stopped_by_signals(status: int = 0) -> Generator[None]:
             signal.signal(one, handler)
 
 
-def _stop(status: int, signal_number: int, _frame: FrameType | None) -> None:
+def _stop(signal_number: int, *, status: int) -> None:
     """End every block; ignore further signals."""
     signal.signal(signal_number, signal.SIG_IGN)
     sys.exit(status)

@@ -139,6 +139,15 @@ class Trigger:
     fields: Mapping[str, object]
     authority: Authority
 
+    @classmethod
+    def of(
+        cls, fields: Mapping[str, object], *, project: str | None, authority: Authority
+    ) -> Trigger:
+        """Return the trigger of a rule of a project; projects that it names take precedence."""
+        is_placed = project is None or fields.get("projects")
+        placed = fields if is_placed else {**fields, "projects": [project]}
+        return cls(fields=placed, authority=authority)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMemories:

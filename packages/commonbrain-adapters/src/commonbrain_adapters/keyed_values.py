@@ -369,8 +369,8 @@ def readable(value: Mapping[str, Any]) -> str:
 def attached(view: MemoryView, *, store: str) -> Mapping[str, Any]:
     """Return the attachment of a memory, if it has the form that a store of this name writes."""
     match cast("Mapping[str, Any]", view.attachment or {}):
-        case {"store": name, "path": list(path), "value": dict()} as stored if name == store:
-            is_path = all(isinstance(part, str) for part in cast("list[object]", path))
+        case {"store": name, "path": list(), "value": dict()} as stored if name == store:
+            is_path = all(isinstance(part, str) for part in cast("list[object]", stored["path"]))
             return stored if is_path else {}
         case _:
             return {}

@@ -120,20 +120,16 @@ _BODIES: Final = {
     kind: select(table.c.memory_id, table.c.body).where(in_ids(table.c.memory_id))
     for kind, table in DETAILS.items()
 }
-_WITH_TAGS: Final = (
-    select(memories.c.id)
-    .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.state.in_(sorted(CURRENT_STATES)),
-        memories.c.id.in_(
-            select(entities.c.memory_id).where(
-                entities.c.tenant_id == bindparam("tenant"),
-                is_tag(),
-                entities.c.name.in_(id_list_param("tags", String)),
-            )
-        ),
-    )
-    .order_by(memories.c.id.desc())
+_WITH_TAGS: Final = select(memories.c.id).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.state.in_(sorted(CURRENT_STATES)),
+    memories.c.id.in_(
+        select(entities.c.memory_id).where(
+            entities.c.tenant_id == bindparam("tenant"),
+            is_tag(),
+            entities.c.name.in_(id_list_param("tags", String)),
+        )
+    ),
 )
 _TURN: Final = update(memories).where(in_ids(memories.c.id)).values(state=bindparam("into"))
 _ASKED: Final = members_of("names", String)
@@ -353,13 +349,7 @@ class MemoryRepository:
         rows = select(memories.c.id, memories.c.project, memories.c.authority).where(*allowed)
         parameters = given(scope, self.work.tenant)
         return {
-            # The projects that a trigger names itself take precedence.
-            id_: Trigger(
-                fields=skills[id_]
-                if project is None or skills[id_].get("projects")
-                else {**skills[id_], "projects": [project]},
-                authority=authority,
-            )
+            id_: Trigger.of(skills[id_], project=project, authority=authority)
             for id_, project, authority in self.work.connection.execute(rows, parameters)
         }
 
@@ -388,7 +378,7 @@ class MemoryRepository:
 
     def with_tags(self, tags: Sequence[str]) -> list[int]:
         """List the current memories with one of these tags, newest first."""
-        return self.work.scalars(_WITH_TAGS, {"tags": list(tags)})
+        return sorted(self.work.scalars(_WITH_TAGS, {"tags": list(tags)}), reverse=True)
 
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
         """List those in scope among the newest `limit` memories with one of these topics."""
