@@ -314,8 +314,11 @@ def _conflict_item(unit: UnitOfWork, link: Link, *, known: Mapping[int, Memory])
 
     conflict = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
     best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in conflict.ids)
-    one, other = conflict.ids
-    both = f"revise keep_both {one} --other {other}"
+    why = conflict.why
+    if not best.authority.covers(rest.authority):
+        # Time and confidence are what a model says of its own text.
+        best, rest, why = rest, best, ()
+    both = f"revise keep_both {_show(best)} --other {_show(rest)}"
     apart = (
         (f"{both} --value PROJECT,PROJECT",) if is_placeable(best) and is_placeable(rest) else ()
     )
@@ -324,7 +327,7 @@ def _conflict_item(unit: UnitOfWork, link: Link, *, known: Mapping[int, Memory])
         other=summarize(rest),
         basis=conflict.basis,
         gap=conflict.gap,
-        why=conflict.why,
+        why=why,
         effects=effects_of_deciding(unit, best, other=rest),
         other_effects=effects_of_deciding(unit, rest, other=best),
         since=link.created_at,

@@ -10,7 +10,7 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, Severity, is_blocker
 from commonbrain.model.limits import REVIEW_CHARS_MAX
 from commonbrain.model.memory import Memory
-from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import show_day
@@ -29,7 +29,7 @@ class MemorySummary:
     left_out: int
     """Characters of the text after those."""
     traits: tuple[str, ...]
-    """Its kind, what it does to agents (binds them, is always shown, ends) and its names."""
+    """Its kind, who wrote it unless a person did, what it does to agents, and its names."""
     project: str | None
     agent: str
     trust: Trust
@@ -78,6 +78,8 @@ def _texts_of(memory: Memory) -> Iterator[str]:
 
 def _traits_of(memory: Memory) -> Iterator[str]:
     yield memory.kind
+    if memory.authority is not Authority.PERSON:
+        yield f"authority {memory.authority}"
     if is_blocker(memory.detail):
         yield Severity.BLOCKER
     if (skill := skill_of(memory)) is not None:

@@ -26,8 +26,7 @@ from commonbrain.model.kinds import (
     SUMMARY,
     Kind,
     MessageDetail,
-    Severity,
-    severity_of,
+    is_blocker,
 )
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import (
@@ -228,8 +227,7 @@ def _is_persons(candidate: Candidate, *, is_binding: bool) -> bool:
 
 def is_persons_blocker(memory: Memory) -> bool:
     """Return whether it is a BLOCKER of a person."""
-    is_blocker = severity_of(memory.detail) is Severity.BLOCKER
-    return is_blocker and memory.authority is Authority.PERSON
+    return is_blocker(memory.detail) and memory.authority is Authority.PERSON
 
 
 _WORDS_SHARED_MIN: Final = 2

@@ -64,6 +64,9 @@ _OF_PEOPLE: Final = frozenset(
 """Formats of what people wrote, or lived by: the rules of predecessors go on binding those who
 bring them. The memories of other systems are written by agents."""
 
+_AGENTS_FOLDERS: Final = ((".claude", "memory"), (".codex", "memories"))
+"""The folders in which Claude Code and Codex keep what they note by themselves."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
@@ -321,7 +324,7 @@ class Import:
             # Nobody confirmed what the file says.
             authority = Authority.CAPTURED
         else:
-            authority = Authority.PERSON if source.format in _OF_PEOPLE else Authority.MODEL
+            authority = Authority.PERSON if _is_of_people(source) else Authority.MODEL
         return Remember(self.services, replace(self.caller, authority=authority))
 
     def _prepared(
@@ -420,6 +423,13 @@ def _batches(pieces: Iterator[ImportItem]) -> Iterator[list[ImportItem]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _is_of_people(source: ImportSource) -> bool:
+    """Return whether people wrote a source; agents keep notes in folders of their own."""
+    folders = set(source.path.absolute().parts)
+    is_agents = any(folders.issuperset(pair) for pair in _AGENTS_FOLDERS)
+    return source.format in _OF_PEOPLE and not is_agents
 
 
 def _drafts(batch: Sequence[ImportItem], source: ImportSource) -> list[Draft]:

@@ -82,10 +82,15 @@ _MARKS: Final = [
 _RESULT: Final = b'"type":"tool_result"'
 _OPENING: Final = re.compile(
     r"<(system-reminder|task-notification|user-prompt-submit-hook|local-command-\w+|bash-\w+"
-    r"|command-(?:message|contents)|skill-format|ide_\w+)\b[^<>]*>"
+    r"|command-(?:message|contents)|skill-format|teammate-message|ide_\w+)\b[^<>]*>"
     r"|\[Request interrupted by user[^\[\]]*\]"
 )
 """How what the program writes into a user's message begins; a note of an interruption is whole."""
+_NOTE: Final = re.compile(
+    r"\s*(?:This session is being continued from a previous conversation"
+    r"|Caveat: The messages below)"
+)
+"""How notes of the program begin that have no flag in sessions of older versions."""
 _CLOSING: Final = re.compile(r"</([\w-]+)>")
 _COMMAND: Final = re.compile(
     r"<command-name>([^<]*)</command-name>\s*(?:<command-args>(.*)</command-args>)?", re.DOTALL
@@ -302,7 +307,7 @@ def _own_words(text: str) -> str:
     words = _without_added(text).strip() if "<" in text or "[" in text else text.strip()
     command = _COMMAND.fullmatch(words)
     if command is None:
-        return words
+        return "" if _NOTE.match(words) else words
     given = (command[2] or "").strip()
     return f"{command[1].strip()} {given}" if given else ""
 
