@@ -83,6 +83,9 @@ def test_store_works_on_after_a_merge_of_an_altered_export(
         except CommonbrainError:
             report = None
         assert report is None or report.read == len(written) - 2
+        # An action item of another agent blocks writes, as it should.
+        for item in brain.boot().action_items:
+            brain.revise.ack(item.id, "will_execute")
         assert brain.remember("The victim has a fact of its own.", kind="fact").items[0].id
         assert brain.message.send("all", "The second message of the day.").id
         assert brain.recall("Which fact does the victim have?").items

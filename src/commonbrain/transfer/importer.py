@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
@@ -59,7 +59,7 @@ class ImportItem:
 
     content: Content
     progress: float
-    size: int = 0
+    size: int = field(default=0, compare=False)
     """Its bytes, if another process read it; 0 of one that was read here."""
 
 
