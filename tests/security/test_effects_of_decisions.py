@@ -316,9 +316,10 @@ def test_deciding_for_a_fact_says_that_it_ends_a_blocker(
     [item] = brain.review("conflicts").conflicts
     page = flat(visitor(brain).get("/review?category=conflicts").text)
 
-    assert item.effects == ("makes it a person's", "ends a BLOCKER")
-    assert item.other_effects == ()
-    assert "deciding for the first | makes it a person's | ends a BLOCKER" in render_review_queue(
+    # A person's side comes first, however new the other is.
+    assert (item.preferred.id, item.effects) == (blocker, ())
+    assert item.other_effects == ("makes it a person's", "ends a BLOCKER")
+    assert "deciding for the other | makes it a person's | ends a BLOCKER" in render_review_queue(
         brain.review("conflicts")
     )
     assert "If it holds: ends a BLOCKER" in page

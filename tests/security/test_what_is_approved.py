@@ -89,7 +89,7 @@ def test_review_shows_what_a_text_would_do(brain: Brain, model: Brain) -> None:
 
     shown = render_review_queue(brain.review())
 
-    assert "| rule | BLOCKER | skill proxy, shown always |" in shown
+    assert "| rule | authority model | BLOCKER | skill proxy, shown always |" in shown
 
 
 def test_several_pending_texts_are_approved_all_or_none(brain: Brain, model: Brain) -> None:

@@ -85,8 +85,9 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
             yield f"conflict of {row.basis}, gap {row.gap}, since {since}"
             yield from _memory_lines(row.preferred, notes=row.why)
             yield from _memory_lines(row.other, lead="against ")
-            if row.effects:
-                yield f"  {_parts('deciding for the first', *row.effects)}"
+            for which, done in (("first", row.effects), ("other", row.other_effects)):
+                if done:
+                    yield f"  {_parts(f'deciding for the {which}', *done)}"
         case StaleItem():
             old = f"; it repeats what {row.repeats_old_of} replaced" if row.repeats_old_of else ""
             yield f"{row.because}{old}, since {since}"
