@@ -314,10 +314,11 @@ def _conflict_item(unit: UnitOfWork, link: Link, *, known: Mapping[int, Memory])
 
     conflict = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
     best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in conflict.ids)
-    why = conflict.why
+    why, endings = conflict.why, [_ending(best, rest)]
     if not best.authority.covers(rest.authority):
-        # Time and confidence are what a model says of its own text.
+        # Time and confidence are what a model says of its own text: neither is recommended.
         best, rest, why = rest, best, ()
+        endings = [_ending(best, rest), *endings]
     both = f"revise keep_both {_show(best)} --other {_show(rest)}"
     apart = (
         (f"{both} --value PROJECT,PROJECT",) if is_placeable(best) and is_placeable(rest) else ()
@@ -331,7 +332,7 @@ def _conflict_item(unit: UnitOfWork, link: Link, *, known: Mapping[int, Memory])
         effects=effects_of_deciding(unit, best, other=rest),
         other_effects=effects_of_deciding(unit, rest, other=best),
         since=link.created_at,
-        settle=_because(_ending(best, rest), both, *apart),
+        settle=_because(*endings, both, *apart),
     )
 
 
