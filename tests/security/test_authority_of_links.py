@@ -1,4 +1,4 @@
-"""What a model hangs on a text does not act on a person's, whoever confirms the text later."""
+"""What a model links to a text acts on nothing of a person's, also once a person confirms it."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.links import Basis
 from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Authority, Role
 from tests.asking import remember_one, stored
@@ -32,17 +33,11 @@ def _items(brain: Brain, question: str) -> Mapping[str, Item]:
     return {one.id: one for one in brain.recall(question).items}
 
 
-@pytest.mark.parametrize("reason", ["number", WHY])
-def test_link_of_a_model_acts_on_nothing_of_a_person(
-    person: Brain, model: Brain, reason: str
-) -> None:
+def test_link_of_a_model_acts_on_nothing_of_a_person(person: Brain, model: Brain) -> None:
     fact = stored(person, FACT, kind="fact")
     rests = stored(person, "So open 8001.", kind="fact", depends_on=[fact])
     made = stored(model, HARMLESS, kind="rule")
-    try:
-        model.revise.link(made, fact, type="conflicts_with", strength=1, reason=reason)
-    except InvalidInputError:
-        model.revise.link(made, fact, type="conflicts_with", strength=1)
+    model.revise.link(made, fact, type="conflicts_with", strength=1, reason=WHY)
 
     assert remember_one(person, HARMLESS, kind="rule").id == made
 
@@ -50,6 +45,14 @@ def test_link_of_a_model_acts_on_nothing_of_a_person(
     assert "contradicted" not in shown.notes
     assert not any("earlier" in one for one in shown.notes)
     assert not _items(person, "open 8001")[rests].notes
+
+
+@pytest.mark.parametrize("reason", [*Basis, "inherited: causes"])
+def test_reason_of_a_link_is_no_mark_of_a_detected_one(model: Brain, reason: str) -> None:
+    one, other = (stored(model, text, kind="fact") for text in (FACT, HARMLESS))
+
+    with pytest.raises(InvalidInputError, match="must not begin"):
+        model.revise.link(one, other, type="conflicts_with", reason=reason)
 
 
 def test_change_is_linked_by_no_caller(person: Brain, model: Brain) -> None:

@@ -149,7 +149,7 @@ def test_warning_says_that_a_derived_text_ranks_lower(person: Brain, model: Brai
 
     made = remember_one(person, "Builds are slow.", kind="fact", derived_from=[source])
 
-    assert any("ranks as a model's" in one for one in made.warnings)
+    assert any("authority is model" in one for one in made.warnings)
 
 
 def test_handoffs_of_models_leave_a_persons(person: Brain, model: Brain) -> None:
@@ -187,5 +187,5 @@ def test_rule_that_a_model_called_distinct_does_not_refuse_a_persons(
 
     assert own is not None
     assert person.get(own).authority is Authority.PERSON
+    assert own != held
     assert model.revise.supersede(own, "Push on Fridays.", reason=WHY).status == "quarantined"
-    assert held

@@ -89,8 +89,8 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
         _check_source(memory, other)
     if (proposal.reason or "").startswith(INHERITED) or proposal.reason in tuple(Basis):
         raise InvalidInputError(
-            f'A reason must not begin with "{INHERITED.strip()}", nor be "{proposal.reason}".',
-            hint="Give it in a sentence: these words mark links that were inherited or detected.",
+            f'A reason must not begin with "{INHERITED.strip()}", nor be a word such as "number".',
+            hint="Give it in a sentence: these mark links that were inherited or detected.",
         )
     strength = float(proposal.arguments["strength"])
     step = link_step(unit, memory, to=other, type_=type_, basis=proposal.reason, strength=strength)

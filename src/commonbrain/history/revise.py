@@ -171,7 +171,7 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan, *, proposal: Proposal) -> 
         other_id = proposal.arguments["to"]
     others = [unit.fetch(ids.parse(ids.MEMORY, str(other_id)))] if other_id else []
     within = all(has_authority(unit.caller, one) for one in (*_amended(plan), *others))
-    # An agent reports how a task goes, whoever said so before.
+    # An agent reports how a task goes, also after a person did.
     within = within and (
         _is_report(proposal) or not any(reverses_above(unit, step) for step in plan.steps)
     )

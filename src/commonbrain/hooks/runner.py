@@ -52,6 +52,7 @@ from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
 _UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
+"""What an agent is told where a sealed store has no key."""
 _SECONDS_MAX: Final = 60
 """The maximum in the settings."""
 

@@ -71,7 +71,10 @@ def resolve_sources(context: WriteContext, prepared: PreparedDraft) -> PreparedD
     scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: SCOPE_WIDTH[one])
     warnings = prepared.warnings
     if authority is not prepared.authority:
-        warnings = (*warnings, f"It ranks as a {authority}'s, as a memory it is derived from does.")
+        warnings = (
+            *warnings,
+            f"Its authority is {authority}, as that of a memory it is derived from.",
+        )
     if scope is not prepared.scope:
         warnings = (*warnings, f"Its scope is {scope}, as that of a memory it is derived from.")
     return replace(prepared, trust=trust, authority=authority, scope=scope, warnings=warnings)
