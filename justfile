@@ -108,6 +108,10 @@ pictures: drawing
     python docs/images/make.py docs/images/first-light.svg
     pytest -n 0 --browser tests/browser/test_picture.py --pictures docs/images
 
+# Write the hooks of the plugin from the table of hooks.
+plugin:
+    python -m tests.plugin_files
+
 # Test with foreign clients from the npm registry: Claude Code, MCP Inspector and others.
 clients *arguments:
     python -m tests.clients.setup

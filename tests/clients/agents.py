@@ -11,7 +11,7 @@ from tests.clients.scripted_model import ScriptedModel, ToolCall
 
 ASKED: Final = "Who are you?"
 RUN_S_MAX: Final = 120
-_CODEX: Final = "vendor/x86_64-unknown-linux-musl/bin/codex"
+CODEX: Final = "vendor/x86_64-unknown-linux-musl/bin/codex"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +44,22 @@ def _merge(file: Path, more: Mapping[str, Any]) -> None:
     file.write_text(json.dumps({**known, **more}))
 
 
-def _codex(package: Path, _node: Path, url: str) -> tuple[str | Path, ...]:
+def codex_command(package: Path, url: str, *more: str) -> tuple[str | Path, ...]:
+    """Start Codex with its model at a URL; further words come before the prompt."""
     provider = {"name": "scripted", "base_url": f"{url}/v1", "wire_api": "responses"}
     written = ",".join(f'{name}="{value}"' for name, value in provider.items())
     settings = (
         "model=scripted",
         "model_provider=scripted",
         f'model_providers.scripted={{{written},env_key="SCRIPTED_KEY"}}',
-        'mcp_servers.commonbrain.default_tools_approval_mode="approve"',
     )
     options = [word for setting in settings for word in ("-c", setting)]
-    return (package / _CODEX, "exec", "--skip-git-repo-check", *options, ASKED)
+    return (package / CODEX, "exec", "--skip-git-repo-check", *options, *more, ASKED)
+
+
+def _codex(package: Path, _node: Path, url: str) -> tuple[str | Path, ...]:
+    approved = 'mcp_servers.commonbrain.default_tools_approval_mode="approve"'
+    return codex_command(package, url, "-c", approved)
 
 
 def _opencode(package: Path, _node: Path, _url: str) -> tuple[str | Path, ...]:

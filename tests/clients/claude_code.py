@@ -35,8 +35,8 @@ class ClaudeCode:
         return self.place.run((self.program, "mcp", "list"), timeout_s=COMMAND_S_MAX, **QUIET)
 
     def check_plugin(self, plugin: Path) -> Ended:
-        """Let it judge a plugin."""
-        command = (self.program, "plugin", "validate", plugin)
+        """Let it judge a plugin or marketplace, with warnings as errors."""
+        command = (self.program, "plugin", "validate", "--strict", plugin)
         return self.place.run(command, timeout_s=COMMAND_S_MAX, **QUIET)
 
     def converse(self, *script: ToolCall) -> ScriptedModel:

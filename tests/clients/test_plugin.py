@@ -18,11 +18,11 @@ from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
 from tests.clients.processes import Place
 from tests.clients.scripted_model import ScriptedModel
+from tests.plugin_files import PLUGIN, REPOSITORY
 from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.clients
 
-PLUGIN = Path(__file__).parents[2] / "plugins" / "claude-code"
 # How the client names the tools of a plugin's server.
 PREFIX = "mcp__plugin_commonbrain_commonbrain__"
 RULE = "Never commit to the branch release without a green build."
@@ -87,8 +87,9 @@ def bodies(brain: Brain, kinds: Sequence[str]) -> list[str]:
     return [item.body or "" for item in brain.recall("", kinds=kinds, max_items=50).items]
 
 
-def test_claude_code_validates_the_plugin(claude: ClaudeCode) -> None:
-    ended = claude.check_plugin(PLUGIN)
+@pytest.mark.parametrize("folder", [PLUGIN, REPOSITORY], ids=["plugin", "marketplace"])
+def test_claude_code_validates_the_plugin(claude: ClaudeCode, folder: Path) -> None:
+    ended = claude.check_plugin(folder)
 
     assert ended.status == 0, ended
 

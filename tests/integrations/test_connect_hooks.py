@@ -26,7 +26,6 @@ from commonbrain.model.errors import InvalidInputError
 BRAIN = "/opt/my brain/bin/brain"
 COMMAND = HookCommand(brain=(BRAIN,), options=("--store", "/b.db"))
 ENTRY = ServerEntry(command=BRAIN, args=("mcp",))
-PLUGIN = Path(__file__).parents[2] / "plugins" / "claude-code" / "hooks" / "hooks.json"
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -149,13 +148,6 @@ def test_client_without_hooks_is_invalid_and_can_be_disconnected(client: str) ->
     with pytest.raises(InvalidInputError, match="no hooks"):
         install(client)
     assert len(remove(client)) == 1
-
-
-def test_hooks_of_the_plugin_are_those_that_connect_writes() -> None:
-    command = HookCommand(brain=("brain",))
-    drawn = HOOKS_FILES["claude-code"].add(None, command, path=PLUGIN)
-
-    assert PLUGIN.read_text() == drawn
 
 
 JSON = st.recursive(
