@@ -27,6 +27,8 @@ from commonbrain.text.tokens import estimate
 from tests.hooking import SESSION, call_hook
 
 COMMANDS = Path(__file__).parents[1] / "text" / "commands.jsonl"
+RECORDED = Path(__file__).parent / "tool_events.jsonl"
+"""What clients sent, with other names of folders."""
 NO_FOLDER: Final = FolderConfig()
 NAMING = "src/payments/refunds.py must stay free of network calls."
 CONVENTION = "Commits have a subject of at most 72 characters."
@@ -78,7 +80,7 @@ def acted(
         folder=folder,
         agent="claude-code",
         remaining_s=lambda: 5.0,
-        tokens=settings.hook_edit_tokens,
+        tokens=300 if event == "subagent-start" else settings.hook_edit_tokens,
         runs=runs or HookRuns(),
     )
     own = brain.acting_as(agent="claude-code", session=hook_event.session, project="shop")
@@ -387,3 +389,63 @@ def test_files_and_texts_of_tool_inputs_are_read() -> None:
     assert replace(read_event(b'{"tool_input": {"command": "git log"}}'), folder=None) == HookEvent(
         command="git log"
     )
+
+
+def primed(brain: Brain, agent: str, *, kind: str = "Explore", runs: HookRuns) -> str:
+    event = HookEvent(session=SESSION, subagent=agent, subagent_type=kind)
+    return acted(brain, "subagent-start", event, runs=runs) or ""
+
+
+def test_subagent_is_shown_what_binds_and_what_bears_upon_its_task(
+    brain: Brain, tmp_path: Path
+) -> None:
+    runs = HookRuns(tmp_path)
+    brain.remember("Never log a card number.", kind="rule", severity="BLOCKER")
+    brain.remember("Refunds are rounded down, as the bank does.", kind="fact")
+    for kind, prompt in (
+        ("Explore", "Why are refunds rounded down, as the bank does?"),
+        ("Plan", "Draw a bicycle in SVG"),
+    ):
+        asked = HookEvent(session=SESSION, task=prompt, subagent_type=kind)
+        assert acted(brain, "pre-tool-use", asked, runs=runs) is None
+
+    plan = primed(brain, "a1", kind="Plan", runs=runs)
+    explore = primed(brain, "a2", runs=runs)
+    unasked = primed(brain, "a3", runs=runs)
+
+    assert "Never log a card number." in plan
+    assert "Refunds" not in plan
+    assert "Never log a card number." in explore
+    assert "> FACT mem_" in explore
+    assert "Refunds" not in unasked
+    assert estimate(explore) <= 300
+    assert brain.session.list().sessions == ()
+
+
+def test_subagent_of_a_store_without_rules_is_shown_nothing(brain: Brain, tmp_path: Path) -> None:
+    brain.remember("Refunds are rounded down, as the bank does.", kind="fact")
+
+    assert primed(brain, "a1", runs=HookRuns(tmp_path)) == ""
+
+
+def test_primer_costs_at_most_300_tokens(brain: Brain, tmp_path: Path) -> None:
+    for number in range(12):
+        words = " ".join(f"reason{number}{letter}" for letter in "abcdefghijklmnop")
+        brain.remember(f"Rule {number}: never {words}", kind="rule", severity="BLOCKER")
+
+    shown = primed(brain, "a1", runs=HookRuns(tmp_path))
+
+    assert "never reason" in shown
+    assert estimate(shown) <= 300
+
+
+def test_recorded_events_of_tools_and_subagents_are_read(subtests: pytest.Subtests) -> None:
+    for line in RECORDED.read_text().splitlines():
+        recorded = json.loads(line)
+        event = read_event(json.dumps(recorded["payload"]).encode())
+        expected = {"files": (), "edited": "", "command": "", "task": "", "subagent_type": ""}
+        expected |= recorded["read"]
+        with subtests.test(client=recorded["client"], payload=recorded["payload"]):
+            read = {name: getattr(event, name) for name in expected}
+
+            assert read == {**expected, "files": tuple(expected["files"])}

@@ -20,6 +20,7 @@ from commonbrain.config import Settings
 from commonbrain.coordination.briefing import sections
 from commonbrain.coordination.session_registry import detect_client, touch_session
 from commonbrain.embeddings.interface import LocalModel
+from commonbrain.hooks.subagents import note_task, show_primer
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
 from commonbrain.hooks.tool_use import show_for_command, show_for_edit, truncated
 from commonbrain.model import ids
@@ -258,11 +259,9 @@ def _boot(brain: Brain, request: HookRequest) -> str:
     if request.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
-        parts += (
-            ["Your working notes:", *truncated(lines, HOOK_NOTES_TOKENS, more="session notes")]
-            if lines
-            else []
-        )
+        if lines:
+            fitting = truncated(lines, HOOK_NOTES_TOKENS, more="session notes")
+            parts += ["Your working notes:", *fitting]
     return injected_block("\n".join(parts))
 
 
@@ -274,20 +273,26 @@ def _forget_shown(brain: Brain, request: HookRequest) -> None:
 
 def _recall(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that bear upon a prompt and were not shown in its session."""
+    result = _recall_in_time(brain, request.event.prompt, request=request)
+    return injected_block(result.evidence) if result and result.items else None
+
+
+def _recall_in_time(brain: Brain, text: str, *, request: HookRequest) -> RecallResult | None:
+    """Recall for a text; by words alone if the model is not loaded and others will have it soon."""
     deadline_ms = max(1.0, request.remaining_s() * 1000)
     embedder = brain.services.embedder
     is_cold = isinstance(embedder, LocalModel) and not embedder.is_loaded
     by_words = is_cold and not request.loads_model
     result = recall_for_prompt(
         brain,
-        request.event.prompt,
+        text,
         max_tokens=request.tokens,
         deadline_ms=deadline_ms,
         overrides=_BY_WORDS if by_words else NO_OVERRIDES,
     )
     if by_words:
         request.runs.count(request.hook.client, request.hook.event, outcome=BY_WORDS)
-    return injected_block(result.evidence) if result and result.items else None
+    return result
 
 
 def recall_for_prompt(
@@ -316,8 +321,11 @@ def recall_for_prompt(
 
 
 def _tool(brain: Brain, request: HookRequest) -> str | None:
-    """Return memories that name what a tool edits or runs."""
+    """Return memories that name what a tool edits or runs; note those for a subagent's task."""
     event, runs, tokens = request.event, request.runs, request.tokens
+    if event.task:
+        note_task(brain, event, recall=partial(_recall_in_time, request=request))
+        return None
     if event.files:
         return show_for_edit(brain, event, runs=runs, max_tokens=tokens)
     is_off = not request.folder.has_hooks
@@ -325,13 +333,11 @@ def _tool(brain: Brain, request: HookRequest) -> str | None:
 
 
 def _prime(brain: Brain, request: HookRequest) -> str | None:
-    """Return the rules that bind, for a subagent; no session starts."""
-    names = _RULES if not request.folder.has_hooks else _PRIMER
-    preview = brain.preview_boot()
-    lines = [line for name, each in sections(preview) if name in names for line in each]
-    if len(lines) <= 1:
-        return None
-    return injected_block("\n".join(truncated(lines, request.tokens - 12, more="brain boot")))
+    """Return what binds a subagent and bears upon its task; no session starts."""
+    names = _PRIMER if request.folder.has_hooks else _RULES
+    return show_primer(
+        brain, request.event, runs=request.runs, names=names, max_tokens=request.tokens
+    )
 
 
 def _capture(brain: Brain, request: HookRequest) -> None:

@@ -208,6 +208,8 @@ def is_idle(
             is_needed = True
         case HookAction.RECALL:
             is_needed = not is_trivial(typed_text(event.prompt))
+        case HookAction.TOOL if event.task:
+            is_needed = folder.has_hooks and not is_trivial(typed_text(event.task))
         case HookAction.TOOL if event.files:
             is_needed = folder.has_hooks and _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.TOOL:

@@ -140,7 +140,12 @@ def _capture(client: str, *, native: str) -> Hook:
 _ROWS: Final = (
     _like_claude("claude-code", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("claude-code", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    _tool("claude-code", TOOL, native="PreToolUse", tools="Edit|Write|MultiEdit|NotebookEdit|Bash"),
+    _tool(
+        "claude-code",
+        TOOL,
+        native="PreToolUse",
+        tools="Edit|Write|MultiEdit|NotebookEdit|Bash|Agent|Task",
+    ),
     _tool("claude-code", EDITED, native="PostToolUse", is_installed=False),
     _tool("claude-code", COMMIT, native="PreToolUse", is_installed=False),
     _like_claude("claude-code", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
@@ -150,7 +155,7 @@ _ROWS: Final = (
     # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    _tool("codex", TOOL, native="PreToolUse", tools="apply_patch|Bash"),
+    _tool("codex", TOOL, native="PreToolUse", tools="apply_patch|Bash|spawn_agent"),
     _tool("codex", EDITED, native="PostToolUse", is_installed=False),
     _like_claude("codex", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("codex", native="Stop"),
@@ -187,10 +192,13 @@ _NAMES: Final = {
     "turn": ("prompt_id", "turn_id", "generation_id"),
     "transcript": ("transcript_path",),
     "subagent": ("agent_id",),
+    "subagent_type": ("agent_type",),
 }
 """Each client's names for a field, in the order they are tried."""
 _FILES: Final = ("file_path", "notebook_path")
 _EDITED: Final = ("old_string", "new_string", "content", "new_source")
+_STARTERS: Final = frozenset({"Agent", "Task", "spawn_agent"})
+"""Tools that start a subagent; `Task` is an older name of `Agent`."""
 _PATCH: Final = "apply_patch"
 """Codex's tool for edits, whose command is a patch."""
 
@@ -218,6 +226,11 @@ class HookEvent:
     """The command that a tool runs in a shell."""
     subagent: str = ""
     """The subagent in whose conversation it happens."""
+
+    subagent_type: str = ""
+    """The type of the subagent, or of the one that a tool starts."""
+    task: str = ""
+    """What the subagent is to do that a tool starts."""
 
     @property
     def conversation(self) -> str:
@@ -247,20 +260,20 @@ def read_event(raw: bytes) -> HookEvent:
     if not isinstance(value, dict):
         raise InvalidInputError("The hook's input is not a JSON object.")
     payload = cast("dict[str, Any]", value)
-    texts = {name: _text(payload, keys) for name, keys in _NAMES.items()}
-    return HookEvent(
-        **{**texts, **{name: _name(texts[name]) for name in ("session", "subagent")}},
-        folder=_folder(payload),
-        **_tool_input(payload),
-    )
+    fields: dict[str, Any] = {name: _text(payload, keys) for name, keys in _NAMES.items()}
+    fields |= {name: _name(fields[name]) for name in ("session", "subagent", "subagent_type")}
+    return HookEvent(folder=_folder(payload), **{**fields, **_tool_input(payload)})
 
 
 def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the files, the text and the command of the input of a tool."""
+    """Return the files, the text, the command or the task of the input of a tool."""
     given = payload.get("tool_input")
     if not isinstance(given, dict):
         return {}
     values = cast("dict[str, Any]", given)
+    if payload.get("tool_name") in _STARTERS:
+        kind = _name(_text(values, ("subagent_type", "agent_type")))
+        return {"task": _text(values, ("prompt", "message")), "subagent_type": kind}
     each = [values, *_objects(values.get("edits"))]
     parts = [_text(one, (key,)) for one in each for key in _EDITED]
     command = _text(values, ("command",))
