@@ -299,7 +299,9 @@ def test_store_is_asked_for_a_word_of_every_memory_that_names_a_command(
             assert may_mention(file, phrases)
 
 
-def test_command_that_no_memory_names_ends_before_the_store_is_opened(store: Path) -> None:
+def test_command_that_no_memory_names_ends_before_the_store_is_opened(
+    store: Path, tmp_path: Path
+) -> None:
     with commonbrain.open(store, agent="somebody") as brain:
         brain.remember("Never force-push to main.", kind="rule", severity="BLOCKER")
     folder = FolderConfig()
@@ -308,6 +310,13 @@ def test_command_that_no_memory_names_ends_before_the_store_is_opened(store: Pat
         hook = HOOKS["claude-code", "pre-tool-use"]
 
         assert is_idle(hook, event, folder=folder, store=store, runs=HookRuns()), command
+
+    runs, event = HookRuns(tmp_path), HookEvent(session=SESSION, command="make deploy")
+    assert is_idle(hook, event, folder=folder, store=store, runs=runs)
+    assert runs.has_searched(SESSION, "make deploy")
+    # Whether a store names it is not asked again, not even if it is unreadable.
+    store.write_text("broken")
+    assert is_idle(hook, event, folder=folder, store=store, runs=runs)
 
 
 def test_commit_is_shown_blockers_where_a_folder_switches_hooks_off(brain: Brain) -> None:

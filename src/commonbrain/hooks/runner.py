@@ -237,7 +237,10 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
 
 
 def _may_name_command(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
-    """Return whether a store may name a command of which the conversation knows nothing yet."""
+    """Return whether a store may name a command that is new to the conversation.
+
+    A store that names none is not asked again: most commands are run many times.
+    """
     # Only this hook needs the import.
     from commonbrain.text.commands import read_commands  # noqa: PLC0415
 
@@ -247,7 +250,10 @@ def _may_name_command(event: HookEvent, *, store: Path | None, runs: HookRuns) -
         if not runs.has_searched(event.conversation, one.key)
     ]
     phrases = list(dict.fromkeys(one for command in commands for one in command.phrases))
-    return store_may_mention(store, phrases, environment=os.environ)
+    is_named = bool(phrases) and store_may_mention(store, phrases, environment=os.environ)
+    if commands and not is_named:
+        runs.mark_searched(event.conversation, tuple(one.key for one in commands))
+    return is_named
 
 
 def _shows_rules(hook: Hook, command: str) -> bool:

@@ -84,7 +84,8 @@ _FREQUENT: Final = frozenset(
 """Programs with subcommands that most stores mention somewhere."""
 _ENGLISH: Final = frozenset(
     "make go just at time test find sort cut split join watch act task date who kill sleep less"
-    " more man write look head tail run start deploy black tree file type read set".split()
+    " more man write look head tail run start deploy black tree file type read set code open"
+    " history export true false env top node flask rails host patch".split()
 )
 """Programs whose name is a word of any sentence."""
 
@@ -116,10 +117,12 @@ class ShellCommand:
         """Words and phrases of which a memory about it contains one."""
         program = self.head[0]
         replaced = [f"{one} {program}" for one in _BEFORE_REPLACED]
-        whole = " ".join(self.head) if program not in _FREQUENT or self.head[1:] else ""
-        alone = "" if self.script or program in _FREQUENT else program
+        whole = " ".join(self.head) if self.head[1:] else ""
+        is_rare = not self.script and program not in _FREQUENT | _ENGLISH
+        optional = [f"{program} {one.lstrip('-')}" for one in sorted(self.options)]
+        alone = [program] if is_rare else optional
         terms = [term for kind in self.kinds for term in kind.terms]
-        return tuple(filter(None, [whole, alone, PurePath(self.script).name, *replaced, *terms]))
+        return tuple(filter(None, [whole, PurePath(self.script).name, *alone, *replaced, *terms]))
 
 
 def read_commands(text: str) -> tuple[ShellCommand, ...]:
