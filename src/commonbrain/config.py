@@ -408,13 +408,13 @@ class Settings(_EnvironmentSettings, frozen=True):
         default=HOOK_EDIT_TIMEOUT_S,
         gt=0,
         le=60,
-        description="Timeout of the recall for an edit or a commit, in seconds.",
+        description="Timeout of the recall for an edit or a command, in seconds.",
     )
     hook_edit_tokens: int = Field(
         default=HOOK_EDIT_TOKENS,
         ge=100,
         le=4000,
-        description="Maximum tokens that a hook adds to an edit or a commit.",
+        description="Maximum tokens that a hook adds to an edit or a command.",
     )
     hook_write_timeout_s: float = Field(
         default=HOOK_WRITE_TIMEOUT_S,

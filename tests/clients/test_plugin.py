@@ -135,7 +135,7 @@ def test_hooks_and_server_of_one_client_share_one_session(
     assert brain.session.list().sessions == ()
 
 
-def test_memories_of_a_file_are_shown_when_it_is_edited_and_rules_before_a_commit(
+def test_memories_of_a_file_are_shown_when_it_is_edited_and_rules_when_a_command_runs(
     claude: ClaudeCode, brain: Brain, place: Place
 ) -> None:
     file = place.home / "src" / "payments" / "refunds.py"
@@ -152,4 +152,25 @@ def test_memories_of_a_file_are_shown_when_it_is_edited_and_rules_before_a_commi
     assert file.read_text() == "RATE = 1\n"
     assert shown(model).count("> payments/refunds.py rounds down, as the bank does") == 1
     assert shown(model).count("> BLOCKER mem_") == 1
-    assert {"file-edited", "before-commit"} <= {one.event for one in brain.status().hooks}
+    assert "pre-tool-use" in {one.event for one in brain.status().hooks}
+
+
+def test_subagent_is_shown_what_binds_and_what_is_known_of_its_task(
+    claude: ClaudeCode, brain: Brain
+) -> None:
+    brain.remember("payments/refunds.py rounds down, as the bank does", kind="fact")
+    task = {
+        "description": "Look at refunds",
+        "prompt": "Why does payments/refunds.py round down?",
+        "subagent_type": "general-purpose",
+    }
+    allowed = {"permissions": {"allow": ["Agent"]}}
+    agent = replace(claude, options=(*claude.options, "--settings", json.dumps(allowed)))
+
+    model = agent.converse(ToolCall("Agent", task))
+
+    texts = [json.dumps(one["messages"], ensure_ascii=False) for one in model.requests]
+    [own, *_] = [text for text in texts if "SubagentStart" in text]
+    assert task["prompt"] in own
+    assert RULE in own
+    assert "rounds down, as the bank does" in own

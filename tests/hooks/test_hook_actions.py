@@ -23,6 +23,7 @@ from commonbrain.hooks.actions import (
 )
 from commonbrain.hooks.runner import HookOutput, run_until
 from commonbrain.hooks.table import HOOKS, HookAction
+from commonbrain.model.limits import HOOK_NOTES_TOKENS
 from commonbrain.testing.builders import a_brain
 from tests.asking import StuckEmbedder
 from tests.hooking import SESSION, make_event
@@ -136,7 +137,11 @@ def test_notes_of_the_session_are_shown_after_a_compaction(brain: Brain) -> None
 
 
 def test_notes_beyond_their_token_budget_are_counted() -> None:
-    shown = truncated([f"> key {n}: {'word ' * 30}" for n in range(100)])
+    shown = truncated(
+        [f"> key {n}: {'word ' * 30}" for n in range(100)],
+        HOOK_NOTES_TOKENS,
+        more="session notes",
+    )
 
     assert 0 < len(shown) < 100
     assert shown[-1] == f"{100 - len(shown) + 1} more: session notes"

@@ -57,7 +57,7 @@ def test_hook_run_is_counted_with_the_memories_that_it_showed(
 
     [hook] = brain.status().hooks
 
-    assert (hook.client, hook.event) == ("claude-code", "file-edited")
+    assert (hook.client, hook.event) == ("claude-code", "pre-tool-use")
     assert hook.last_run == clock.now()
     assert (hook.shown, hook.tokens) == (1, estimate(shown))
     assert hook.last_ids == (id_,)

@@ -1,7 +1,8 @@
-"""Hooks on edits and commits: what names the code is shown once, and everything else is quiet."""
+"""Hooks on edits and commands: what names them is shown once, and everything else is quiet."""
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +15,20 @@ from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.hooks.actions import HookRequest, perform
+from commonbrain.hooks.runner import is_idle
 from commonbrain.hooks.table import HOOKS, HookEvent, read_event
 from commonbrain.observability.hook_runs import HookRuns
+from commonbrain.storage.sqlite.driver import driver, may_mention
+from commonbrain.storage.sqlite.engine import SQLITE
 from commonbrain.testing.builders import FakeClock
+from commonbrain.text.commands import read_commands
+from commonbrain.text.normalisation import indexed_text
 from commonbrain.text.tokens import estimate
 from tests.hooking import SESSION, call_hook
 
+COMMANDS = Path(__file__).parents[1] / "text" / "commands.jsonl"
+RECORDED = Path(__file__).parent / "tool_events.jsonl"
+"""What clients sent, with other names of folders."""
 NO_FOLDER: Final = FolderConfig()
 NAMING = "src/payments/refunds.py must stay free of network calls."
 CONVENTION = "Commits have a subject of at most 72 characters."
@@ -47,10 +56,13 @@ def edited(
     *,
     text: str = "",
     session: str = SESSION,
+    subagent: str = "",
     runs: HookRuns | None = None,
 ) -> str:
-    event = HookEvent(session=session, files=(file,), edited=text, folder=Path("/w"))
-    return acted(brain, "file-edited", event, runs=runs) or ""
+    event = HookEvent(
+        session=session, files=(file,), edited=text, folder=Path("/w"), subagent=subagent
+    )
+    return acted(brain, "pre-tool-use", event, runs=runs) or ""
 
 
 def acted(
@@ -68,7 +80,7 @@ def acted(
         folder=folder,
         agent="claude-code",
         remaining_s=lambda: 5.0,
-        tokens=settings.hook_edit_tokens,
+        tokens=300 if event == "subagent-start" else settings.hook_edit_tokens,
         runs=runs or HookRuns(),
     )
     own = brain.acting_as(agent="claude-code", session=hook_event.session, project="shop")
@@ -197,11 +209,114 @@ def test_edit_costs_at_most_200_tokens(brain: Brain) -> None:
     assert estimate(shown) <= 200
 
 
+def test_subagent_is_shown_what_its_session_was_shown_and_nothing_twice(
+    brain: Brain, tmp_path: Path
+) -> None:
+    runs = HookRuns(tmp_path)
+    brain.remember("payments/refunds.py and payments/cards.py belong to Ann.", kind="fact")
+    assert "Ann" in edited(brain, runs=runs)
+
+    first = edited(brain, subagent="a1", runs=runs)
+    again = edited(brain, "/w/src/payments/cards.py", subagent="a1", runs=runs)
+    other = edited(brain, subagent="a2", runs=runs)
+
+    assert "Ann" in first
+    assert again == ""
+    assert "Ann" in other
+    assert edited(brain, "/w/src/payments/cards.py", runs=runs) == ""
+
+
 def committed(
-    brain: Brain, command: str = "git commit -m x", *, folder: FolderConfig = NO_FOLDER
+    brain: Brain,
+    command: str = "git commit -m x",
+    *,
+    subagent: str = "",
+    folder: FolderConfig = NO_FOLDER,
+    runs: HookRuns | None = None,
 ) -> str:
-    event = HookEvent(session=SESSION, command=command)
-    return acted(brain, "before-commit", event, folder=folder) or ""
+    event = HookEvent(session=SESSION, command=command, subagent=subagent)
+    return acted(brain, "pre-tool-use", event, folder=folder, runs=runs) or ""
+
+
+def test_command_is_shown_the_rules_and_incidents_that_name_it(brain: Brain) -> None:
+    brain.remember("Never force-push to main.", kind="rule", severity="BLOCKER")
+    brain.remember("`make deploy` failed in June: the token had expired.", kind="incident")
+    brain.remember("Tests run with `pytest -n 4`.", kind="fact")
+
+    pushed = committed(brain, "git push --force origin main")
+    deployed = committed(brain, "cd app && make deploy")
+    tested = committed(brain, "pytest tests/api")
+
+    assert "bind this command" in pushed
+    assert "> BLOCKER mem_" in pushed
+    assert "not instruction" in deployed
+    assert "> INCIDENT mem_" in deployed
+    assert "> FACT mem_" in tested
+    assert committed(brain, "git push origin main") == ""
+    assert committed(brain, "make test") == ""
+
+
+def test_what_informs_on_a_command_is_shown_once_a_session_and_to_each_subagent(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    runs = HookRuns(tmp_path)
+    brain.remember("`make deploy` failed in June: the token had expired.", kind="incident")
+    brain.remember("Deploys are announced in #ops.", kind="rule")
+
+    assert "the token had expired" in committed(brain, "make deploy", runs=runs)
+    clock.move(timedelta(minutes=6))
+    later = committed(brain, "make deploy", runs=runs)
+    subagents = committed(brain, "make deploy", subagent="a1", runs=runs)
+
+    assert "#ops" in later
+    assert "the token had expired" not in later
+    assert "#ops" in subagents
+    assert "the token had expired" in subagents
+    assert committed(brain, "make deploy", subagent="a1", runs=runs) == ""
+
+
+def test_rule_of_a_model_is_not_shown_before_a_command(brain: Brain) -> None:
+    model = brain.as_model()
+    model.remember("Deploys go out with make deploy --skip-checks.", kind="rule")
+
+    assert committed(brain, "make deploy") == ""
+
+
+def test_store_is_asked_for_a_word_of_every_memory_that_names_a_command(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    cases = [json.loads(line) for line in COMMANDS.read_text().splitlines()]
+    for number, case in enumerate(case for case in cases if case["shown"]):
+        file = tmp_path / f"{number}.db"
+        with closing(driver().connect(file)) as connection:
+            connection.execute(SQLITE.statements["0023"][0])
+            connection.execute(
+                "INSERT INTO memory_text (rowid, text) VALUES (1, ?)", (indexed_text(case["text"]),)
+            )
+            connection.commit()
+        phrases = [one for command in read_commands(case["command"]) for one in command.phrases]
+        with subtests.test(command=case["command"], text=case["text"]):
+            assert may_mention(file, phrases)
+
+
+def test_command_that_no_memory_names_ends_before_the_store_is_opened(
+    store: Path, tmp_path: Path
+) -> None:
+    with commonbrain.open(store, agent="somebody") as brain:
+        brain.remember("Never force-push to main.", kind="rule", severity="BLOCKER")
+    folder = FolderConfig()
+    for command in ("ls -la", "cat x | head", "git status", "npm test", "echo git push --force"):
+        event = HookEvent(session=SESSION, command=command)
+        hook = HOOKS["claude-code", "pre-tool-use"]
+
+        assert is_idle(hook, event, folder=folder, store=store, runs=HookRuns()), command
+
+    runs, event = HookRuns(tmp_path), HookEvent(session=SESSION, command="make deploy")
+    assert is_idle(hook, event, folder=folder, store=store, runs=runs)
+    assert runs.has_searched(SESSION, "make deploy")
+    # Whether a store names it is not asked again, not even if it is unreadable.
+    store.write_text("broken")
+    assert is_idle(hook, event, folder=folder, store=store, runs=runs)
 
 
 def test_commit_is_shown_blockers_where_a_folder_switches_hooks_off(brain: Brain) -> None:
@@ -283,3 +398,63 @@ def test_files_and_texts_of_tool_inputs_are_read() -> None:
     assert replace(read_event(b'{"tool_input": {"command": "git log"}}'), folder=None) == HookEvent(
         command="git log"
     )
+
+
+def primed(brain: Brain, agent: str, *, kind: str = "Explore", runs: HookRuns) -> str:
+    event = HookEvent(session=SESSION, subagent=agent, subagent_type=kind)
+    return acted(brain, "subagent-start", event, runs=runs) or ""
+
+
+def test_subagent_is_shown_what_binds_and_what_bears_upon_its_task(
+    brain: Brain, tmp_path: Path
+) -> None:
+    runs = HookRuns(tmp_path)
+    brain.remember("Never log a card number.", kind="rule", severity="BLOCKER")
+    brain.remember("Refunds are rounded down, as the bank does.", kind="fact")
+    for kind, prompt in (
+        ("Explore", "Why are refunds rounded down, as the bank does?"),
+        ("Plan", "Draw a bicycle in SVG"),
+    ):
+        asked = HookEvent(session=SESSION, task=prompt, subagent_type=kind)
+        assert acted(brain, "pre-tool-use", asked, runs=runs) is None
+
+    plan = primed(brain, "a1", kind="Plan", runs=runs)
+    explore = primed(brain, "a2", runs=runs)
+    unasked = primed(brain, "a3", runs=runs)
+
+    assert "Never log a card number." in plan
+    assert "Refunds" not in plan
+    assert "Never log a card number." in explore
+    assert "> FACT mem_" in explore
+    assert "Refunds" not in unasked
+    assert estimate(explore) <= 300
+    assert brain.session.list().sessions == ()
+
+
+def test_subagent_of_a_store_without_rules_is_shown_nothing(brain: Brain, tmp_path: Path) -> None:
+    brain.remember("Refunds are rounded down, as the bank does.", kind="fact")
+
+    assert primed(brain, "a1", runs=HookRuns(tmp_path)) == ""
+
+
+def test_primer_costs_at_most_300_tokens(brain: Brain, tmp_path: Path) -> None:
+    for number in range(12):
+        words = " ".join(f"reason{number}{letter}" for letter in "abcdefghijklmnop")
+        brain.remember(f"Rule {number}: never {words}", kind="rule", severity="BLOCKER")
+
+    shown = primed(brain, "a1", runs=HookRuns(tmp_path))
+
+    assert "never reason" in shown
+    assert estimate(shown) <= 300
+
+
+def test_recorded_events_of_tools_and_subagents_are_read(subtests: pytest.Subtests) -> None:
+    for line in RECORDED.read_text().splitlines():
+        recorded = json.loads(line)
+        event = read_event(json.dumps(recorded["payload"]).encode())
+        expected = {"files": (), "edited": "", "command": "", "task": "", "subagent_type": ""}
+        expected |= recorded["read"]
+        with subtests.test(client=recorded["client"], payload=recorded["payload"]):
+            read = {name: getattr(event, name) for name in expected}
+
+            assert read == {**expected, "files": tuple(expected["files"])}

@@ -28,6 +28,7 @@ START = ("claude-code", "session-start")
 PROMPT = ("claude-code", "user-prompt-submit")
 STOP = ("claude-code", "stop")
 EDIT = ("claude-code", "file-edited")
+COMMAND = ("claude-code", "pre-tool-use")
 COMMIT = ("claude-code", "before-commit")
 
 
@@ -240,6 +241,8 @@ IDLE: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
     (COMMIT, {"tool_input": {"command": "git status && git diff"}}),
     (COMMIT, {"tool_input": {"command": "git commit-tree"}}),
     (COMMIT, {"tool_input": {"command": "git" + " -c" * 60}}),
+    (COMMAND, {"tool_input": {"file_path": "/w/src/other.py", "new_string": "b"}}),
+    (COMMAND, {"tool_input": {"command": "npm test && ls -la src | head; kubectl apply -f x"}}),
 )
 """Hooks with nothing to do, and their events."""
 RUN_ALL = f"""
@@ -330,5 +333,5 @@ def test_assent_and_commands_are_trivial_prompts() -> None:
 
 def test_every_hook_is_listed_under_its_own_client_and_event() -> None:
     assert all((row.client, row.event) == key for key, row in HOOKS.items())
-    natives = [(row.client, row.native) for row in HOOKS.values()]
+    natives = [(row.client, row.native) for row in HOOKS.values() if row.is_installed]
     assert len(natives) == len(set(natives))

@@ -56,7 +56,7 @@ def test_every_event_of_a_client_calls_its_hook(client: str) -> None:
     apply(change)
 
     text = change.path.read_text()
-    expected = [row for row in HOOKS.values() if row.client == client]
+    expected = [row for row in HOOKS.values() if row.client == client and row.is_installed]
     assert list(json.loads(text)["hooks"]) == [row.native for row in expected]
     assert [words(handler) for handler in every_handler(text)] == [
         [BRAIN, "hook", client, row.event, "--store", "/b.db"] for row in expected
@@ -74,7 +74,8 @@ def test_installing_twice_changes_nothing_unless_the_program_moved(client: str) 
     apply(change)
     handlers = every_handler(change.path.read_text())
     assert {words(handler)[0] for handler in handlers} == {"/new/brain"}
-    assert len(handlers) == sum(row.client == client for row in HOOKS.values())
+    installed = (row for row in HOOKS.values() if row.client == client and row.is_installed)
+    assert len(handlers) == len(list(installed))
 
 
 @pytest.mark.parametrize("client", HOOKS_FILES)
@@ -87,6 +88,33 @@ def test_removing_hooks_undoes_installing_them(client: str) -> None:
     *_, left = remove(client)
     assert not left.is_needed
     assert json.loads(left.path.read_text())["hooks"] == {}
+
+
+@pytest.mark.parametrize(
+    ("client", "names"),
+    [
+        ("claude-code", {"PostToolUse": "file-edited", "PreToolUse": "before-commit"}),
+        ("codex", {"PostToolUse": "file-edited"}),
+    ],
+)
+def test_hooks_with_names_of_the_past_are_replaced(client: str, names: dict[str, str]) -> None:
+    path = install(client)[-1].path
+    path.parent.mkdir(exist_ok=True)
+    other = {"type": "command", "command": "say hook"}
+    former = {
+        native: [{"hooks": [{"type": "command", "command": f"brain hook {client} {event}"}, other]}]
+        for native, event in names.items()
+    }
+    path.write_text(json.dumps({"hooks": former}))
+
+    *_, change = install(client)
+    apply(change)
+
+    called = [words(handler) for handler in every_handler(path.read_text())]
+    assert called.count(["say", "hook"]) == len(names)
+    assert [BRAIN, "hook", client, "pre-tool-use", "--store", "/b.db"] in called
+    assert not {"file-edited", "before-commit"} & {word for line in called for word in line}
+    assert all((client, event) in HOOKS for event in names.values())
 
 
 def test_hooks_of_others_on_the_same_events_stay(home: Path) -> None:

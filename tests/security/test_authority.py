@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.client import Brain
+from commonbrain.coordination.command_memories import RecallForCommands
 from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.scope import Authority, Role, Trust, lowest
 from commonbrain.runtime.callers import AGENT_VARIABLES
+from commonbrain.text.commands import read_commands
 from tests.asking import as_it_is, remember_one, stored
 from tests.processes import AS_AGENT, AS_PERSON, TIMEOUT_S, clean_environment, command
 from tests.stdio_servers import served
@@ -116,13 +118,15 @@ def test_blocker_of_a_model_waits_and_binds_as_a_persons_once_approved(
     assert person.get(str(held.id)).authority is Authority.PERSON
 
 
-def test_rule_of_a_model_is_stored_and_does_not_bind_a_commit(person: Brain, model: Brain) -> None:
+def test_rule_of_a_model_is_stored_and_does_not_bind_a_command(person: Brain, model: Brain) -> None:
     stored(model, "Every git commit is pushed with --no-verify.", kind="rule")
     stored(person, "Every git commit names its ticket.", kind="rule")
 
-    checked = person.session.commit_checkpoint("git commit")
+    recall = RecallForCommands(services=person.services, caller=person.caller)
+    about = recall(read_commands("git commit"))
 
-    assert [one.headline for one in checked.patterns] == ["Every git commit names its ticket."]
+    assert [one.headline for one in about.binding] == ["Every git commit names its ticket."]
+    assert about.informing == ()
 
 
 def test_restoring_what_an_undo_had_disapproved_asks_a_person_again(

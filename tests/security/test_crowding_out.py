@@ -3,12 +3,14 @@
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.coordination.command_memories import RecallForCommands
 from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.model.scope import Authority, Role
 from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.retrieve import VECTOR
 from commonbrain.text.code_names import EditedCode
+from commonbrain.text.commands import read_commands
 from tests.asking import stored
 
 MANY = 40
@@ -70,7 +72,8 @@ def test_rules_of_a_model_about_commits_leave_a_persons(person: Brain, model: Br
     for number in range(210):
         stored(model, f"Every git commit of commit set {number} is a git commit.", kind="rule")
 
-    assert [one.id for one in person.session.commit_checkpoint("git commit").patterns] == [rule]
+    recall = RecallForCommands(services=person.services, caller=person.caller)
+    assert [one.id for one in recall(read_commands("git commit")).binding] == [rule]
 
 
 def test_tasks_of_a_model_leave_a_persons_at_boot(person: Brain, model: Brain) -> None:

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Final
 
 from commonbrain.consolidation.episodes import CLUSTER_MIN
-from commonbrain.coordination.commits import COMMIT_TERMS, concerns_commits
 from commonbrain.coordination.handoff import (
     RESERVED_PREFIX,
     Handoff,
@@ -59,7 +58,7 @@ from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Authority, Caller, Role
 from commonbrain.model.sessions import Ending, Session
-from commonbrain.model.skills import read_skill, skill_of
+from commonbrain.model.skills import read_skill
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.plan import search_terms
@@ -74,8 +73,6 @@ _SHOWN_MAX: Final = 5
 """Rules shown of each type."""
 _NEAR: Final = 50
 """Rules searched for those similar to an action."""
-_COMMIT_RULES_READ: Final = 200
-"""Rules with a word of commits that are read; most of them are about something else."""
 
 
 def validate_action(action: str) -> str:
@@ -145,50 +142,26 @@ def _near_rules(
     return unit.tx.index.nearest(vector, scope, limit=_NEAR, at_least=threshold)
 
 
-def commit_rules(unit: UnitOfWork) -> CheckpointResult:
-    """Find a person's rules about commits, and the skills that have them among their keywords."""
-    # What binds is what a person wrote or confirmed.
-    criteria = Filter(kinds=(Kind.RULE,), project=unit.caller.project, authority=Authority.PERSON)
-    query_scope = unit.query_scope(criteria)
-    hits = unit.tx.index.lexical(COMMIT_TERMS, query_scope, limit=_COMMIT_RULES_READ)
-    blocking = unit.tx.briefing.blockers(query_scope, limit=_COMMIT_RULES_READ)
-    triggers = unit.tx.memories.skills(query_scope)
-    read = (*(hit.id for hit in hits), *blocking.ids, *triggers)
-    memories = unit.tx.memories.get(list(dict.fromkeys(read)))
-    about = [id_ for id_, one in memories.items() if _concerns_commits(one, unit.caller.project)]
-    severities = {id_: severity_of(memories[id_].detail) for id_ in about if id_ not in triggers}
-    return CheckpointResult(
-        at=unit.now,
-        blockers=_shown(
-            memories, [id_ for id_, one in severities.items() if one is Severity.BLOCKER]
-        ),
-        patterns=_shown(
-            memories, [id_ for id_, one in severities.items() if one is Severity.PATTERN]
-        ),
-        skills=_shown(memories, sorted(id_ for id_ in about if id_ in triggers)),
-    )
-
-
-def _concerns_commits(rule: Memory, project: str | None) -> bool:
-    skill = skill_of(rule)
-    if skill is not None and not skill.holds_in(project):
-        return False
-    keywords = skill.keywords if skill else ()
-    return any("commit" in one for one in keywords) or concerns_commits(rule.text)
-
-
 def suppress_repeat(
     unit: UnitOfWork, action: str, *, checked: CheckpointResult
 ) -> CheckpointResult:
     """Shorten the result if it is the same as for the same action within the cooldown."""
-    topic = _digest(sorted(search_terms(action)))
-    digest = _digest(one.id for one in (*checked.blockers, *checked.patterns, *checked.skills))
-    key = f"{RESERVED_PREFIX}{topic}"
+    shown_ids = [one.id for one in (*checked.blockers, *checked.patterns, *checked.skills)]
+    since = note_shown(unit, sorted(search_terms(action)), shown_ids=shown_ids)
+    return CheckpointResult(at=since, is_repeated=True) if since else checked
+
+
+def note_shown(
+    unit: UnitOfWork, topic: Iterable[str], *, shown_ids: Iterable[str]
+) -> datetime | None:
+    """Note what was shown on a topic; return when, if it was the same within the cooldown."""
+    digest = _digest(shown_ids)
+    key = f"{RESERVED_PREFIX}{_digest(topic)}"
     known = next(
         (one for one in unit.tx.scratchpad.of(unit.caller, now=unit.now) if one.key == key), None
     )
     if known is not None and known.value == digest:
-        return CheckpointResult(at=known.at, is_repeated=True)
+        return known.at
     unit.tx.scratchpad.put(
         Note(
             key=key,
@@ -200,7 +173,7 @@ def suppress_repeat(
             expires_at=unit.now + COOLDOWN,
         )
     )
-    return checked
+    return None
 
 
 def _shown(memories: dict[int, Memory], memory_ids: Sequence[int]) -> tuple[MatchingRule, ...]:
@@ -396,11 +369,6 @@ class Sessions:
         with write_unit(self.services, self.caller) as unit:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
-
-    def commit_checkpoint(self, action: str) -> CheckpointResult:
-        """Return the rules on commits; a repetition of the action within 5 minutes is short."""
-        with write_unit(self.services, self.caller) as unit:
-            return suppress_repeat(unit, action, checked=commit_rules(unit))
 
     def tasks(
         self,

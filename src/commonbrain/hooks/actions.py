@@ -20,12 +20,19 @@ from commonbrain.config import Settings
 from commonbrain.coordination.briefing import sections
 from commonbrain.coordination.session_registry import detect_client, touch_session
 from commonbrain.embeddings.interface import LocalModel
+from commonbrain.hooks.subagents import note_task, show_primer
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
+from commonbrain.hooks.tool_use import show_for_command, show_for_edit, truncated
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
-from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.model.limits import (
+    HOOK_NOTES_TOKENS,
+    HOOK_PRIMER_TOKENS,
+    QUERY_CHARS_MAX,
+    SOURCE_REF_CHARS_MAX,
+)
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.observability.hook_runs import (
@@ -45,10 +52,8 @@ from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.guard import unshown
-from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
-from commonbrain.text.tokens import upper_bound
 
 _LOG: Final = logging.getLogger(__name__)
 _ITEMS_MAX: Final = 3
@@ -56,23 +61,20 @@ _ITEMS_MAX: Final = 3
 _HEARTBEAT_ACTIONS: Final = frozenset(
     {
         HookAction.RECALL,
-        HookAction.EDIT,
-        HookAction.CHECK,
+        HookAction.TOOL,
+        HookAction.PRIME,
         HookAction.CAPTURE,
         HookAction.SUMMARISE,
     }
 )
 """The other actions start or end the session, which counts as a heartbeat."""
 _TIME_CRITICAL: Final = frozenset(
-    {HookAction.BOOT, HookAction.RECALL, HookAction.EDIT, HookAction.CHECK}
+    {HookAction.BOOT, HookAction.RECALL, HookAction.TOOL, HookAction.PRIME}
 )
-_BLOCK_TOKENS: Final = 12
-"""Cost of the marks around what is shown."""
-_COMMIT: Final = "git commit"
-"""The action that a cool-down is counted for; the same for every commit."""
-_BINDING: Final = "Stored rules that bind this commit; amend it if it breaks one."
 _RULES: Final = frozenset({"notice", "blockers", "skills", "more"})
 """The sections of a briefing that are shown where a folder switches hooks off."""
+_PRIMER: Final = frozenset({"notice", "blockers", "skills", "patterns"})
+"""The sections of a briefing that a subagent is shown."""
 _BY_WORDS: Final = RetrievalOverrides(without=frozenset({VECTOR}))
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
@@ -178,8 +180,8 @@ def _run_as_client(
     )
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,
-        HookAction.EDIT: settings.hook_edit_tokens,
-        HookAction.CHECK: settings.hook_edit_tokens,
+        HookAction.TOOL: settings.hook_edit_tokens,
+        HookAction.PRIME: HOOK_PRIMER_TOKENS,
     }
     request = replace(request, tokens=tokens.get(action, 0))
     if action is HookAction.RECALL:
@@ -257,7 +259,9 @@ def _boot(brain: Brain, request: HookRequest) -> str:
     if request.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
-        parts += ["Your working notes:", *truncated(lines)] if lines else []
+        if lines:
+            fitting = truncated(lines, HOOK_NOTES_TOKENS, more="session notes")
+            parts += ["Your working notes:", *fitting]
     return injected_block("\n".join(parts))
 
 
@@ -267,35 +271,28 @@ def _forget_shown(brain: Brain, request: HookRequest) -> None:
     request.runs.forget(request.event.session)
 
 
-def truncated(
-    lines: Sequence[str], budget: int = HOOK_NOTES_TOKENS, *, more: str = "session notes"
-) -> list[str]:
-    """Return the first lines that fit into a budget, and where the others are."""
-    shown: list[str] = []
-    for line in lines:
-        budget -= upper_bound(line) + 1
-        if budget < 0:
-            return [*shown, f"{len(lines) - len(shown)} more: {more}"]
-        shown.append(line)
-    return shown
-
-
 def _recall(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that bear upon a prompt and were not shown in its session."""
+    result = _recall_in_time(brain, request.event.prompt, request=request)
+    return injected_block(result.evidence) if result and result.items else None
+
+
+def _recall_in_time(brain: Brain, text: str, *, request: HookRequest) -> RecallResult | None:
+    """Recall for a text; by words alone if the model is not loaded and others will have it soon."""
     deadline_ms = max(1.0, request.remaining_s() * 1000)
     embedder = brain.services.embedder
     is_cold = isinstance(embedder, LocalModel) and not embedder.is_loaded
     by_words = is_cold and not request.loads_model
     result = recall_for_prompt(
         brain,
-        request.event.prompt,
+        text,
         max_tokens=request.tokens,
         deadline_ms=deadline_ms,
         overrides=_BY_WORDS if by_words else NO_OVERRIDES,
     )
     if by_words:
         request.runs.count(request.hook.client, request.hook.event, outcome=BY_WORDS)
-    return injected_block(result.evidence) if result and result.items else None
+    return result
 
 
 def recall_for_prompt(
@@ -323,34 +320,23 @@ def recall_for_prompt(
     return brain.services.audited(brain.caller, action="recall", read=read)
 
 
-def _edit(brain: Brain, request: HookRequest) -> str | None:
-    """Return memories that name the edited code and were not shown in its session."""
-    # A prompt waits for its memories, so what other hooks need is imported by them.
-    from commonbrain.retrieval.edits import RecallForEdit  # noqa: PLC0415
-
-    event = request.event
-    code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
-    budget = request.tokens - _BLOCK_TOKENS
-    read = partial(RecallForEdit(brain.services, brain.caller), code, max_tokens=budget)
-    result = brain.services.audited(brain.caller, action="recall for edit", read=read)
-    request.runs.mark_searched(event.session, event.files)
-    return injected_block(result.evidence) if result else None
-
-
-def _check(brain: Brain, request: HookRequest) -> str | None:
-    """Return the rules on commits, once per cool-down; nothing without such rules."""
-    checked = brain.session.commit_checkpoint(_COMMIT)
-    each = (("BLOCKER", checked.blockers), ("PATTERN", checked.patterns), ("SKILL", checked.skills))
-    if not request.folder.has_hooks:
-        each = each[:1]
-    lines = [
-        f"> {name} {one.id}: {inert_line(one.headline)}" for name, rules in each for one in rules
-    ]
-    if not lines:
+def _tool(brain: Brain, request: HookRequest) -> str | None:
+    """Return memories that name what a tool edits or runs; note those for a subagent's task."""
+    event, runs, tokens = request.event, request.runs, request.tokens
+    if event.task:
+        note_task(brain, event, recall=partial(_recall_in_time, request=request))
         return None
-    budget = request.tokens - _BLOCK_TOKENS - upper_bound(_BINDING)
-    return injected_block(
-        "\n".join([_BINDING, *truncated(lines, budget, more="recall, kinds rule")])
+    if event.files:
+        return show_for_edit(brain, event, runs=runs, max_tokens=tokens)
+    is_off = not request.folder.has_hooks
+    return show_for_command(brain, event, runs=runs, max_tokens=tokens, has_only_blockers=is_off)
+
+
+def _prime(brain: Brain, request: HookRequest) -> str | None:
+    """Return what binds a subagent and bears upon its task; no session starts."""
+    names = _PRIMER if request.folder.has_hooks else _RULES
+    return show_primer(
+        brain, request.event, runs=request.runs, names=names, max_tokens=request.tokens
     )
 
 
@@ -421,8 +407,8 @@ def _newest_of_session(
 ACTIONS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] = {
     HookAction.BOOT: _boot,
     HookAction.RECALL: _recall,
-    HookAction.EDIT: _edit,
-    HookAction.CHECK: _check,
+    HookAction.TOOL: _tool,
+    HookAction.PRIME: _prime,
     HookAction.CAPTURE: _capture,
     HookAction.SUMMARISE: _summarise,
     HookAction.END: _end,

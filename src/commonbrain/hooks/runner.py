@@ -77,7 +77,8 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
     folder = find_folder_config(path)
     clients: dict[str, list[str]] = {}
     for client, event in HOOKS:
-        clients.setdefault(client, []).append(event)
+        if HOOKS[client, event].is_installed:
+            clients.setdefault(client, []).append(event)
     limits = (f"{action.name.lower()} {limit_s(action, environment):g} s" for action in LIMITS_S)
     lines = [
         f"hooks: {_switch(environment, folder)}",
@@ -139,6 +140,8 @@ class HookOutput:
     complaint: str = ""
     code: str = ""
     """The code of the error in the complaint."""
+    command: str = ""
+    """The command that the hook is about."""
     is_late: bool = False
     """Whether its time was over before it had an answer or an error."""
     start: Callable[[], None] | None = None
@@ -167,7 +170,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
-        if running.code in KEYLESS and hook.action in SHOWS_RULES:
+        if running.code in KEYLESS and _shows_rules(hook, running.command):
             # Nobody reads the stderr of a hook that does not fail.
             running.answer = _formatted(hook, inert_line(f"{_UNREAD}: {running.complaint}"))
         if running.is_late:
@@ -201,17 +204,16 @@ def is_idle(
     if not folder.has_hooks and hook.action not in SHOWS_RULES:
         return True
     match hook.action:
-        case HookAction.BOOT:
+        case HookAction.BOOT | HookAction.PRIME:
             is_needed = True
         case HookAction.RECALL:
             is_needed = not is_trivial(typed_text(event.prompt))
-        case HookAction.EDIT:
-            is_needed = _is_worth_a_search(event, store=store, runs=runs)
-        case HookAction.CHECK:
-            # Only this hook needs the import.
-            from commonbrain.coordination.commits import runs_commit  # noqa: PLC0415
-
-            is_needed = runs_commit(event.command)
+        case HookAction.TOOL if event.task:
+            is_needed = folder.has_hooks and not is_trivial(typed_text(event.task))
+        case HookAction.TOOL if event.files:
+            is_needed = folder.has_hooks and _is_worth_a_search(event, store=store, runs=runs)
+        case HookAction.TOOL:
+            is_needed = _may_name_command(event, store=store, runs=runs)
         case HookAction.CAPTURE:
             # A prompt is time-critical and does not need this import.
             from commonbrain.text.capture import select_captured  # noqa: PLC0415
@@ -227,11 +229,40 @@ def is_idle(
 
 def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name the code of an edit whose files are new to the session."""
-    files = tuple(one for one in event.files if not runs.has_searched(event.session, one))
+    files = tuple(one for one in event.files if not runs.has_searched(event.conversation, one))
     if not files:
         return False
     code = read_edit(files, event.edited, folder=str(event.folder or ""))
     return store_may_mention(store, code.terms, environment=os.environ)
+
+
+def _may_name_command(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
+    """Return whether a store may name a command that is new to the conversation.
+
+    A store that names none is not asked again: most commands are run many times.
+    """
+    # Only this hook needs the import.
+    from commonbrain.text.commands import read_commands  # noqa: PLC0415
+
+    commands = [
+        one
+        for one in read_commands(event.command)
+        if not runs.has_searched(event.conversation, one.key)
+    ]
+    phrases = list(dict.fromkeys(one for command in commands for one in command.phrases))
+    is_named = bool(phrases) and store_may_mention(store, phrases, environment=os.environ)
+    if commands and not is_named:
+        runs.mark_searched(event.conversation, tuple(one.key for one in commands))
+    return is_named
+
+
+def _shows_rules(hook: Hook, command: str) -> bool:
+    """Return whether rules that bind may be missing: of commands, those that rules are about."""
+    if hook.action is not HookAction.TOOL:
+        return hook.action in SHOWS_RULES
+    from commonbrain.text.commands import read_commands  # noqa: PLC0415 see above
+
+    return any(one.kinds for one in read_commands(command))
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
@@ -266,6 +297,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     """Record the output of a hook as soon as it is known."""
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
+    running.command = event.command
     folder = find_folder_config(event.folder or Path.cwd())
     if hook.action is HookAction.BOOT:
         running.complaint = " ".join(folder.notices)

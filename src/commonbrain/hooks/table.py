@@ -33,10 +33,10 @@ class HookAction(Enum):
     """A session starts: return its briefing."""
     RECALL = auto()
     """The user sends a prompt: return related memories."""
-    EDIT = auto()
-    """The agent has edited files: return memories that name them."""
-    CHECK = auto()
-    """The agent commits: return the rules that bind the commit."""
+    TOOL = auto()
+    """The agent edits files or runs a command: return memories that name them."""
+    PRIME = auto()
+    """A subagent starts: return what binds it."""
     CAPTURE = auto()
     """The agent has answered: store its decisions."""
     SUMMARISE = auto()
@@ -45,13 +45,13 @@ class HookAction(Enum):
     """The session ends."""
 
 
-SHOWS_RULES: Final = frozenset({HookAction.BOOT, HookAction.CHECK})
+SHOWS_RULES: Final = frozenset({HookAction.BOOT, HookAction.TOOL, HookAction.PRIME})
 """The actions that show BLOCKERs, which the files of a folder cannot switch off."""
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
-    HookAction.EDIT: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
-    HookAction.CHECK: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
+    HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
+    HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
@@ -75,8 +75,8 @@ class Hook:
     """Whether the client shows its user a `systemMessage`."""
     tools: str = ""
     """Regular expression of the client's tools for which it calls the hook; empty for others."""
-    condition: str = ""
-    """Limits the calls further, in the client's syntax of permissions; older ones ignore it."""
+    is_installed: bool = True
+    """False for a name of the past: settings that have it still work, until they are renewed."""
 
 
 def _specific(native: str, text: str) -> Mapping[str, object]:
@@ -93,7 +93,9 @@ def _continue_block(text: str) -> Mapping[str, object]:
 
 
 START: Final = "session-start"
+SUBAGENT: Final = "subagent-start"
 PROMPT: Final = "user-prompt-submit"
+TOOL: Final = "pre-tool-use"
 EDITED: Final = "file-edited"
 COMMIT: Final = "before-commit"
 STOP: Final = "stop"
@@ -116,6 +118,21 @@ def _like_claude(client: str, event: str, *, native: str, action: HookAction) ->
     return _row(client, event, native=native, action=action, answer=partial(_specific, native))
 
 
+def _tool(
+    client: str, event: str, *, native: str, tools: str = "", is_installed: bool = True
+) -> Hook:
+    """Return the hook of a tool. It decides nothing: the client's own permissions apply as ever."""
+    return Hook(
+        client=client,
+        event=event,
+        native=native,
+        action=HookAction.TOOL,
+        answer=partial(_specific, native),
+        tools=tools,
+        is_installed=is_installed,
+    )
+
+
 def _capture(client: str, *, native: str) -> Hook:
     return Hook(client=client, event=STOP, native=native, action=HookAction.CAPTURE, warns=True)
 
@@ -123,38 +140,24 @@ def _capture(client: str, *, native: str) -> Hook:
 _ROWS: Final = (
     _like_claude("claude-code", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("claude-code", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    Hook(
-        client="claude-code",
-        event=EDITED,
-        native="PostToolUse",
-        action=HookAction.EDIT,
-        answer=partial(_specific, "PostToolUse"),
-        tools="Edit|Write|MultiEdit|NotebookEdit",
-    ),
-    # It does not decide: without a decision, the client's own permissions apply as ever.
-    Hook(
-        client="claude-code",
-        event=COMMIT,
+    _tool(
+        "claude-code",
+        TOOL,
         native="PreToolUse",
-        action=HookAction.CHECK,
-        answer=partial(_specific, "PreToolUse"),
-        tools="Bash",
-        condition="Bash(*git*commit*)",
+        tools="Edit|Write|MultiEdit|NotebookEdit|Bash|Agent|Task",
     ),
+    _tool("claude-code", EDITED, native="PostToolUse", is_installed=False),
+    _tool("claude-code", COMMIT, native="PreToolUse", is_installed=False),
+    _like_claude("claude-code", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("claude-code", native="Stop"),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
     _row("claude-code", END, native="SessionEnd", action=HookAction.END),
     # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    Hook(
-        client="codex",
-        event=EDITED,
-        native="PostToolUse",
-        action=HookAction.EDIT,
-        answer=partial(_specific, "PostToolUse"),
-        tools="apply_patch",
-    ),
+    _tool("codex", TOOL, native="PreToolUse", tools="apply_patch|Bash|spawn_agent"),
+    _tool("codex", EDITED, native="PostToolUse", is_installed=False),
+    _like_claude("codex", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("codex", native="Stop"),
     _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
     _row(
@@ -169,14 +172,8 @@ _ROWS: Final = (
     _row("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("gemini", PROMPT, native="BeforeAgent", action=HookAction.RECALL),
-    Hook(
-        client="gemini",
-        event=EDITED,
-        native="AfterTool",
-        action=HookAction.EDIT,
-        answer=partial(_specific, "AfterTool"),
-        tools="write_file|replace",
-    ),
+    # Its event before a tool accepts no context.
+    _tool("gemini", EDITED, native="AfterTool", tools="write_file|replace"),
     _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
 )
@@ -194,10 +191,14 @@ _NAMES: Final = {
     "cause": ("source", "reason", "trigger"),
     "turn": ("prompt_id", "turn_id", "generation_id"),
     "transcript": ("transcript_path",),
+    "subagent": ("agent_id",),
+    "subagent_type": ("agent_type",),
 }
 """Each client's names for a field, in the order they are tried."""
 _FILES: Final = ("file_path", "notebook_path")
 _EDITED: Final = ("old_string", "new_string", "content", "new_source")
+_STARTERS: Final = frozenset({"Agent", "Task", "spawn_agent"})
+"""Tools that start a subagent; `Task` is an older name of `Agent`."""
 _PATCH: Final = "apply_patch"
 """Codex's tool for edits, whose command is a patch."""
 
@@ -223,6 +224,18 @@ class HookEvent:
     """What an edit replaces and writes."""
     command: str = ""
     """The command that a tool runs in a shell."""
+    subagent: str = ""
+    """The subagent in whose conversation it happens."""
+
+    subagent_type: str = ""
+    """The type of the subagent, or of the one that a tool starts."""
+    task: str = ""
+    """What the subagent is to do that a tool starts."""
+
+    @property
+    def conversation(self) -> str:
+        """The conversation, which shows a subagent nothing that the session was shown."""
+        return f"{self.session}/{self.subagent}" if self.subagent else self.session
 
     @property
     def source_ref(self) -> str | None:
@@ -247,20 +260,20 @@ def read_event(raw: bytes) -> HookEvent:
     if not isinstance(value, dict):
         raise InvalidInputError("The hook's input is not a JSON object.")
     payload = cast("dict[str, Any]", value)
-    texts = {name: _text(payload, keys) for name, keys in _NAMES.items()}
-    return HookEvent(
-        **{**texts, "session": _name(texts["session"])},
-        folder=_folder(payload),
-        **_tool_input(payload),
-    )
+    fields: dict[str, Any] = {name: _text(payload, keys) for name, keys in _NAMES.items()}
+    fields |= {name: _name(fields[name]) for name in ("session", "subagent", "subagent_type")}
+    return HookEvent(folder=_folder(payload), **{**fields, **_tool_input(payload)})
 
 
 def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the files, the text and the command of the input of a tool."""
+    """Return the files, the text, the command or the task of the input of a tool."""
     given = payload.get("tool_input")
     if not isinstance(given, dict):
         return {}
     values = cast("dict[str, Any]", given)
+    if payload.get("tool_name") in _STARTERS:
+        kind = _name(_text(values, ("subagent_type", "agent_type")))
+        return {"task": _text(values, ("prompt", "message")), "subagent_type": kind}
     each = [values, *_objects(values.get("edits"))]
     parts = [_text(one, (key,)) for one in each for key in _EDITED]
     command = _text(values, ("command",))

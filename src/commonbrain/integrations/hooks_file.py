@@ -67,16 +67,20 @@ class HooksFile:
             InvalidInputError: the text is not valid, or has an unexpected layout.
 
         """
-        expected = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
+        entries = {
+            hook.native: self.shape(hook, command.words(hook))
+            for hook in self.hooks
+            if hook.is_installed
+        }
         if text is None or not text.strip():
-            new = {**self.head, _EVENTS: {name: [entry] for name, entry in expected.items()}}
+            new = {**self.head, _EVENTS: {name: [entry] for name, entry in entries.items()}}
             return json.dumps(new, ensure_ascii=False, indent=2) + "\n"
         members: Mapping[str, object] = {**self.head, _EVENTS: {}}
         for name, value in members.items():
             whole = self._parse(text, path)
             text = text if whole.find(name) else whole.with_member(name, value)
-        for name, entry in expected.items():
-            text = self._with_event(text, name, entry=entry, path=path)
+        for name in dict.fromkeys(hook.native for hook in self.hooks):
+            text = self._with_event(text, name, entry=entries.get(name), path=path)
         return text
 
     def remove(self, text: str, *, path: Path) -> str:
@@ -178,7 +182,6 @@ def _without_shell(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
         "command": words[0],
         "args": list(words[1:]),
         "timeout": _timeout_s(hook),
-        **({"if": hook.condition} if hook.condition else {}),
     }
     return _group(hook, handler)
 

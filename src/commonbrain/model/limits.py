@@ -183,12 +183,14 @@ HOOK_NOTES_TOKENS: Final = 500
 HOOK_PROMPT_TOKENS: Final = 600
 """Tokens that a hook may add to each prompt; each turn of a session pays for them."""
 HOOK_EDIT_TIMEOUT_S: Final = 3.0
-"""Seconds that an agent waits for the hook on an edit or a commit.
+"""Seconds that an agent waits for the hook on an edit or a command.
 
 Most end within 0.2 s, before the store is opened.
 """
 HOOK_EDIT_TOKENS: Final = 200
-"""Tokens that a hook may add to an edit or a commit."""
+"""Tokens that a hook may add to an edit or a command."""
+HOOK_PRIMER_TOKENS: Final = 300
+"""Tokens that a hook may show to a subagent that starts."""
 EDIT_CHARS_MAX: Final = 50_000
 """Characters of an edit that are read for symbols."""
 EDIT_SYMBOLS_MAX: Final = 60

@@ -5,11 +5,12 @@ Only names are compared, so that neither an embedder nor a model is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.dependents import open_reviews
+from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, kinds_where
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
@@ -37,6 +38,8 @@ class RecallForEdit:
 
     services: Services
     caller: Caller
+    is_seen: Callable[[str], bool] = lambda _: False
+    """Whether the conversation was shown a memory, by its id; that of the session is known."""
 
     def __call__(self, code: EditedCode, *, max_tokens: int) -> RecallResult | None:
         """Return memories that name the code and that the session was not shown; None if none do.
@@ -61,6 +64,7 @@ class RecallForEdit:
                 id_: candidate
                 for id_, candidate in named.items()
                 if is_news(id_, shown=shown, reviews=reviews)
+                and not self.is_seen(ids.show(ids.MEMORY, id_))
             }
             memories = [one.memory for one in fresh.values()]
             reader = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)

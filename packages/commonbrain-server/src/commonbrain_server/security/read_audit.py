@@ -59,7 +59,6 @@ _ACTIONS: Final[Mapping[str, str]] = {
 """The actions of audit lines, by the attribute of `Brain`; braces stand for its method."""
 _METHODS: Final[Mapping[str, str]] = {
     "skills.firing": "skill test",
-    "session.commit_checkpoint": "session checkpoint",
 }
 """Actions of methods that are not named as above."""
 _CALL: Final = "__call__"

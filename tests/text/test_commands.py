@@ -1,14 +1,39 @@
-"""Which shell commands commit, and which rules are about commits."""
+"""What shell commands run, and which memories are about them."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.coordination.commits import concerns_commits, runs_commit
+from commonbrain.text.commands import names_command, read_commands
+from commonbrain.text.commit_rules import concerns_commits
 
+CASES = Path(__file__).parent / "commands.jsonl"
 HEREDOC = "<<'END'\nit's done\ngit status\nEND\n"
+
+
+def runs_commit(command: str) -> bool:
+    return any(one.head == ("git", "commit") for one in read_commands(command))
+
+
+def is_about(text: str, *, kind: str, command: str) -> bool:
+    return any(
+        names_command(one, text)
+        or (kind in {"rule", "incident"} and any(named.concerns(text) for named in one.kinds))
+        for one in read_commands(command)
+    )
+
+
+def test_memory_is_about_a_command_that_it_names(subtests: pytest.Subtests) -> None:
+    cases = [json.loads(line) for line in CASES.read_text().splitlines()]
+    for case in cases:
+        with subtests.test(command=case["command"], text=case["text"]):
+            told = is_about(case["text"], kind=case["kind"], command=case["command"])
+
+            assert told is case["shown"]
 
 
 def test_commit_is_recognised_in_every_shell_form(subtests: pytest.Subtests) -> None:

@@ -1,67 +1,10 @@
-"""Commits: whether a shell command makes one, and whether a rule says how to make one."""
+"""Rules about commits: how to make one, what runs before it, and what is never committed."""
 
 import re
-from collections.abc import Iterator
-from shlex import shlex
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
-
-_COMMAND_CHARS_MAX: Final = 64 * 1024
-_ENDS: Final = frozenset("\n;&|()`")
-"""What divides simple commands."""
-_PRINTERS: Final = frozenset("echo printf".split())
-_COMMENT: Final = lazy_pattern(r"(?<![^\s;&|()])#[^\n]*+")
-"""Also within quotation marks, where what follows is not read."""
-_SHELLS: Final = frozenset("sh bash zsh dash ksh".split())
-_GIT_VALUES: Final = frozenset("-C -c --git-dir --work-tree --namespace".split())
-"""Options of git, before its command, that take a word of their own."""
-_WITHOUT_COMMIT: Final = frozenset("--dry-run --help -h".split())
-"""Options by which git shows something and commits nothing."""
-
-
-def runs_commit(command: str) -> bool:
-    """Return whether a shell command, or one of several, seems to be `git commit`.
-
-    What it is for may err: here-documents are read as commands, and what a shell computes, such as
-    aliases and variables, is not known. Only the first 64 KiB are read, and nothing after a
-    quotation without an end.
-    """
-    text = command[:_COMMAND_CHARS_MAX]
-    return "commit" in text and any(map(_is_commit, _commands(text)))
-
-
-def _commands(text: str) -> Iterator[list[str]]:
-    """Split a shell's text into simple commands, as words without quotes."""
-    plain = _COMMENT.sub("", text.replace("\\\n", " "))
-    lexer = shlex(plain, posix=True, punctuation_chars="();<>|&`\n")
-    lexer.whitespace, lexer.commenters = " \t\r", ""
-    words: list[str] = []
-    try:
-        for word in lexer:
-            if _ENDS.issuperset(word):
-                yield words
-                words = []
-            else:
-                words.append(word)
-    except ValueError:  # a quotation without an end
-        pass
-    yield words
-
-
-def _is_commit(words: list[str]) -> bool:
-    """Return whether a simple command, whatever runs it, commits or starts a shell that does."""
-    programs = [word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe") for word in words]
-    if not _SHELLS.isdisjoint(programs):
-        return any(map(runs_commit, (word for word in words if " " in word)))
-    if "git" not in programs or programs[0] in _PRINTERS:
-        return False
-    at = programs.index("git") + 1
-    while at < len(words) and words[at].startswith("-"):
-        at += 2 if words[at] in _GIT_VALUES else 1
-    return words[at : at + 1] == ["commit"] and _WITHOUT_COMMIT.isdisjoint(words[at:])
-
 
 COMMIT_TERMS: Final = (
     "commit commits committed committing precommit git repo repository branch branches squash"
