@@ -57,6 +57,7 @@ _HEARTBEAT_ACTIONS: Final = frozenset(
     {
         HookAction.RECALL,
         HookAction.EDIT,
+        HookAction.TOOL_USED,
         HookAction.CHECK,
         HookAction.CAPTURE,
         HookAction.SUMMARISE,
@@ -64,7 +65,13 @@ _HEARTBEAT_ACTIONS: Final = frozenset(
 )
 """The other actions start or end the session, which counts as a heartbeat."""
 _TIME_CRITICAL: Final = frozenset(
-    {HookAction.BOOT, HookAction.RECALL, HookAction.EDIT, HookAction.CHECK}
+    {
+        HookAction.BOOT,
+        HookAction.RECALL,
+        HookAction.EDIT,
+        HookAction.TOOL_USED,
+        HookAction.CHECK,
+    }
 )
 _BLOCK_TOKENS: Final = 12
 """Cost of the marks around what is shown."""
@@ -179,6 +186,7 @@ def _run_as_client(
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,
         HookAction.EDIT: settings.hook_edit_tokens,
+        HookAction.TOOL_USED: settings.hook_edit_tokens,
         HookAction.CHECK: settings.hook_edit_tokens,
     }
     request = replace(request, tokens=tokens.get(action, 0))
@@ -337,6 +345,14 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
     return injected_block(result.evidence) if result else None
 
 
+def _after_tool(brain: Brain, request: HookRequest) -> str | None:
+    """After an edit, return memories that name its code; after a failure, what fixed it before."""
+    from commonbrain.hooks.failures import FailureHook  # noqa: PLC0415 see `_edit`
+
+    text = FailureHook(brain, request).after_command()
+    return _edit(brain, request) if request.event.files else text
+
+
 def _check(brain: Brain, request: HookRequest) -> str | None:
     """Return the rules on commits, once per cool-down; nothing without such rules."""
     checked = brain.session.commit_checkpoint(_COMMIT)
@@ -384,12 +400,14 @@ def _summarise(brain: Brain, request: HookRequest) -> None:
 def _end(brain: Brain, request: HookRequest) -> None:
     """End the session; if its agent left no handoff, its last event becomes the summary."""
     from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_edit`
+    from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415
 
     captures = capture_mode(request.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(last)
     brain.session.end()
+    FailureLog(request.runs, request.event.session).forget()
     if request.has_worker:
         return
     # Jobs take a second to import, and no other hook uses them.
@@ -422,6 +440,7 @@ ACTIONS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] 
     HookAction.BOOT: _boot,
     HookAction.RECALL: _recall,
     HookAction.EDIT: _edit,
+    HookAction.TOOL_USED: _after_tool,
     HookAction.CHECK: _check,
     HookAction.CAPTURE: _capture,
     HookAction.SUMMARISE: _summarise,

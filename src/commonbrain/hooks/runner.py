@@ -76,8 +76,9 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
     """Describe whether hooks are on in a folder, its project and the timeouts."""
     folder = find_folder_config(path)
     clients: dict[str, list[str]] = {}
-    for client, event in HOOKS:
-        clients.setdefault(client, []).append(event)
+    for hook in HOOKS.values():
+        if hook.is_installed:
+            clients.setdefault(hook.client, []).append(hook.event)
     limits = (f"{action.name.lower()} {limit_s(action, environment):g} s" for action in LIMITS_S)
     lines = [
         f"hooks: {_switch(environment, folder)}",
@@ -207,6 +208,8 @@ def is_idle(
             is_needed = not is_trivial(typed_text(event.prompt))
         case HookAction.EDIT:
             is_needed = _is_worth_a_search(event, store=store, runs=runs)
+        case HookAction.TOOL_USED:
+            is_needed = _is_after_failure(event, folder=folder, store=store, runs=runs)
         case HookAction.CHECK:
             # Only this hook needs the import.
             from commonbrain.coordination.commits import runs_commit  # noqa: PLC0415
@@ -232,6 +235,22 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
         return False
     code = read_edit(files, event.edited, folder=str(event.folder or ""))
     return store_may_mention(store, code.terms, environment=os.environ)
+
+
+def _is_after_failure(
+    event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+) -> bool:
+    """Return whether a result needs the store; otherwise, what it means is recorded here."""
+    # Only this hook needs the import.
+    from commonbrain.hooks.failure_log import FailureLog, captures_failures  # noqa: PLC0415
+
+    log = FailureLog(runs, event.session)
+    is_needed = log.outcome(event) is not None
+    if event.files:
+        is_needed = _is_worth_a_search(event, store=store, runs=runs)
+    if not is_needed and captures_failures(folder, os.environ):
+        log.follow(event)
+    return is_needed
 
 
 def _read(arguments: Sequence[str]) -> HookCall:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
+from commonbrain.hooks.tool_results import changed_lines, read_result
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     HOOK_EDIT_TIMEOUT_S,
@@ -35,6 +36,8 @@ class HookAction(Enum):
     """The user sends a prompt: return related memories."""
     EDIT = auto()
     """The agent has edited files: return memories that name them."""
+    TOOL_USED = auto()
+    """A command has run, or files were edited: after a failure, return what fixed it before."""
     CHECK = auto()
     """The agent commits: return the rules that bind the commit."""
     CAPTURE = auto()
@@ -51,6 +54,7 @@ LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
     HookAction.EDIT: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
+    HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.CHECK: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
@@ -77,6 +81,8 @@ class Hook:
     """Regular expression of the client's tools for which it calls the hook; empty for others."""
     condition: str = ""
     """Limits the calls further, in the client's syntax of permissions; older ones ignore it."""
+    is_installed: bool = True
+    """Whether a new hooks file lists it; others are for files of earlier versions."""
 
 
 def _specific(native: str, text: str) -> Mapping[str, object]:
@@ -95,6 +101,8 @@ def _continue_block(text: str) -> Mapping[str, object]:
 START: Final = "session-start"
 PROMPT: Final = "user-prompt-submit"
 EDITED: Final = "file-edited"
+TOOL_USED: Final = "post-tool-use"
+TOOL_FAILED: Final = "post-tool-use-failure"
 COMMIT: Final = "before-commit"
 STOP: Final = "stop"
 COMPACTED: Final = "post-compact"
@@ -116,6 +124,31 @@ def _like_claude(client: str, event: str, *, native: str, action: HookAction) ->
     return _row(client, event, native=native, action=action, answer=partial(_specific, native))
 
 
+def _edited(client: str, *, native: str, tools: str) -> Hook:
+    return Hook(
+        client=client,
+        event=EDITED,
+        native=native,
+        action=HookAction.EDIT,
+        answer=partial(_specific, native),
+        tools=tools,
+        is_installed=False,
+    )
+
+
+def _tool_used(
+    client: str, event: str = TOOL_USED, *, native: str, tools: str, answer: HookReply | None = None
+) -> Hook:
+    return Hook(
+        client=client,
+        event=event,
+        native=native,
+        action=HookAction.TOOL_USED,
+        answer=answer or partial(_specific, native),
+        tools=tools,
+    )
+
+
 def _capture(client: str, *, native: str) -> Hook:
     return Hook(client=client, event=STOP, native=native, action=HookAction.CAPTURE, warns=True)
 
@@ -123,14 +156,9 @@ def _capture(client: str, *, native: str) -> Hook:
 _ROWS: Final = (
     _like_claude("claude-code", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("claude-code", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    Hook(
-        client="claude-code",
-        event=EDITED,
-        native="PostToolUse",
-        action=HookAction.EDIT,
-        answer=partial(_specific, "PostToolUse"),
-        tools="Edit|Write|MultiEdit|NotebookEdit",
-    ),
+    _edited("claude-code", native="PostToolUse", tools="Edit|Write|MultiEdit|NotebookEdit"),
+    _tool_used("claude-code", native="PostToolUse", tools="Bash|Edit|Write|MultiEdit|NotebookEdit"),
+    _tool_used("claude-code", TOOL_FAILED, native="PostToolUseFailure", tools="Bash"),
     # It does not decide: without a decision, the client's own permissions apply as ever.
     Hook(
         client="claude-code",
@@ -147,14 +175,8 @@ _ROWS: Final = (
     # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    Hook(
-        client="codex",
-        event=EDITED,
-        native="PostToolUse",
-        action=HookAction.EDIT,
-        answer=partial(_specific, "PostToolUse"),
-        tools="apply_patch",
-    ),
+    _edited("codex", native="PostToolUse", tools="apply_patch"),
+    _tool_used("codex", native="PostToolUse", tools="Bash|apply_patch"),
     _capture("codex", native="Stop"),
     _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
     _row(
@@ -164,19 +186,19 @@ _ROWS: Final = (
         action=HookAction.RECALL,
         answer=_continue_block,
     ),
+    _tool_used(
+        "cursor", native="postToolUse", tools="Shell|Write|StrReplace|Edit", answer=_additional
+    ),
+    _tool_used(
+        "cursor", TOOL_FAILED, native="postToolUseFailure", tools="Shell", answer=_additional
+    ),
     # Cursor's stop event does not contain the message.
     _row("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
     _row("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("gemini", PROMPT, native="BeforeAgent", action=HookAction.RECALL),
-    Hook(
-        client="gemini",
-        event=EDITED,
-        native="AfterTool",
-        action=HookAction.EDIT,
-        answer=partial(_specific, "AfterTool"),
-        tools="write_file|replace",
-    ),
+    _edited("gemini", native="AfterTool", tools="write_file|replace"),
+    _tool_used("gemini", native="AfterTool", tools="write_file|replace|run_shell_command"),
     _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
 )
@@ -223,6 +245,12 @@ class HookEvent:
     """What an edit replaces and writes."""
     command: str = ""
     """The command that a tool runs in a shell."""
+    output: str = ""
+    """What that command printed."""
+    exit_code: int | None = None
+    """Its exit status; None if the client does not say."""
+    changes: tuple[str, ...] = ()
+    """The first lines that an edit removes and adds."""
 
     @property
     def source_ref(self) -> str | None:
@@ -266,7 +294,12 @@ def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:
     command = _text(values, ("command",))
     is_patch = payload.get("tool_name") == _PATCH
     path = _text(values, _FILES)
+    result = read_result(payload)
+    is_edit = is_patch or bool(path)
     return {
+        "changes": changed_lines(values) if is_edit else (),
+        "output": result.output,
+        "exit_code": result.exit_code,
         "files": patched_files(command) if is_patch else tuple(filter(None, (path,))),
         "edited": command if is_patch else "\n".join(filter(None, parts)),
         "command": "" if is_patch else command,
