@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from commonbrain.jobs.service import Jobs
     from commonbrain.model.scope import Authority, Caller, Role, Trust
     from commonbrain.model.sessions import ClientInfo
+    from commonbrain.retrieval.failures import WhyFailed
     from commonbrain.retrieval.get import Get, MemoryView, View
     from commonbrain.retrieval.listing import ListMemories
     from commonbrain.retrieval.log import ListRecalls
@@ -150,6 +151,16 @@ class Brain:
         from commonbrain.retrieval.recall import Recall  # noqa: PLC0415
 
         return Recall(self.services, self.caller)
+
+    @property
+    def why_failed(self) -> WhyFailed:
+        """Find what fixed a failure before, by what the command printed; None if unknown.
+
+        Example: `brain.why_failed(completed.stderr)`.
+        """
+        from commonbrain.retrieval.failures import WhyFailed  # noqa: PLC0415
+
+        return WhyFailed(self.services, self.caller)
 
     @property
     def list(self) -> ListMemories:

@@ -152,7 +152,7 @@ def test_memories_of_a_file_are_shown_when_it_is_edited_and_rules_when_a_command
     assert file.read_text() == "RATE = 1\n"
     assert shown(model).count("> payments/refunds.py rounds down, as the bank does") == 1
     assert shown(model).count("> BLOCKER mem_") == 1
-    assert "pre-tool-use" in {one.event for one in brain.status().hooks}
+    assert {"pre-tool-use", "post-tool-use"} <= {one.event for one in brain.status().hooks}
 
 
 def test_subagent_is_shown_what_binds_and_what_is_known_of_its_task(
@@ -174,3 +174,25 @@ def test_subagent_is_shown_what_binds_and_what_is_known_of_its_task(
     assert task["prompt"] in own
     assert RULE in own
     assert "rounds down, as the bank does" in own
+
+
+def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(
+    claude: ClaudeCode, store: Path, place: Place
+) -> None:
+    error = "E   shop.errors.StockError: table orders_open is missing in warehouse.db"
+    file, check = place.home / "orders.py", place.home / "check.sh"
+    check.write_text(f"grep -q orders_open {file} || {{ echo '{error}'; exit 1; }}\n")
+    allowed = {"permissions": {"allow": ["Write", "Bash(sh check.sh)"]}}
+    agent = replace(claude, options=(*claude.options, "--settings", json.dumps(allowed)))
+    checks = ToolCall("Bash", {"command": "sh check.sh", "description": "Check"})
+
+    agent.converse(
+        checks, ToolCall("Write", {"file_path": str(file), "content": "orders_open = 1\n"}), checks
+    )
+    wait_for_hooks(store)
+    file.unlink()
+    model = agent.converse(checks)
+
+    seen = json.dumps(model.requests[-1]["messages"])
+    assert "It passed after an edit of orders.py" in seen
+    assert "+ orders_open = 1" in seen

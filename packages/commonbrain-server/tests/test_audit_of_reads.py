@@ -135,6 +135,7 @@ SHOWING: Mapping[Call, Arguments] = {
     ("revise", "ack"): lambda known: {"id": known.action_item, "value": "will_execute"},
     ("boot", ""): lambda _: {"project": PROJECT, "task": "write the release"},
     ("recall", ""): lambda _: {"query": "where do the orders go", "project": PROJECT},
+    ("why_failed", ""): lambda _: {"text": "AuthError: because the token had expired"},
     ("list", ""): lambda _: {"facets": True},
     ("get", ""): lambda known: {"id": [known.new, known.old, known.leaf], "views": VIEWS},
     ("revise", "supersede"): lambda known: {

@@ -74,6 +74,7 @@ def test_every_operation_answers_on_its_path_with_its_reply_type(ann: TestClient
         "bulk": {"op": "pin", "ids": [id_]},
         "model": {"op": "list"},
         "recalls": {},
+        "why_failed": {"text": "E   ValueError: the order has no customer"},
         "audit": {"limit": 5},
         "reflect": {"dry_run": True},
         "forget": {"ids": [id_], "reason": "Nobody asks."},

@@ -28,6 +28,7 @@ _DECLINED: Final = frozenset({"--", "--help", "-h", "--version"})
 REPEATABLE: Final = frozenset(
     {
         *("audit", "get", "list", "recall", "recalls", "review", "status", "timeline"),
+        "why-failed",
         "trace",
         *("agent list", "job list", "job show", "key list"),
         *("message delegated", "message history", "message inbox", "message threads"),

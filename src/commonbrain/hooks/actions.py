@@ -62,6 +62,7 @@ _HEARTBEAT_ACTIONS: Final = frozenset(
     {
         HookAction.RECALL,
         HookAction.TOOL,
+        HookAction.TOOL_USED,
         HookAction.PRIME,
         HookAction.CAPTURE,
         HookAction.SUMMARISE,
@@ -69,7 +70,13 @@ _HEARTBEAT_ACTIONS: Final = frozenset(
 )
 """The other actions start or end the session, which counts as a heartbeat."""
 _TIME_CRITICAL: Final = frozenset(
-    {HookAction.BOOT, HookAction.RECALL, HookAction.TOOL, HookAction.PRIME}
+    {
+        HookAction.BOOT,
+        HookAction.RECALL,
+        HookAction.TOOL,
+        HookAction.TOOL_USED,
+        HookAction.PRIME,
+    }
 )
 _RULES: Final = frozenset({"notice", "blockers", "skills", "more"})
 """The sections of a briefing that are shown where a folder switches hooks off."""
@@ -181,6 +188,7 @@ def _run_as_client(
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,
         HookAction.TOOL: settings.hook_edit_tokens,
+        HookAction.TOOL_USED: settings.hook_edit_tokens,
         HookAction.PRIME: HOOK_PRIMER_TOKENS,
     }
     request = replace(request, tokens=tokens.get(action, 0))
@@ -332,6 +340,14 @@ def _tool(brain: Brain, request: HookRequest) -> str | None:
     return show_for_command(brain, event, runs=runs, max_tokens=tokens, has_only_blockers=is_off)
 
 
+def _after_tool(brain: Brain, request: HookRequest) -> str | None:
+    """After a failure, return what fixed it before; after an edit, memories that name its code."""
+    from commonbrain.hooks.failures import FailureHook  # noqa: PLC0415 see `_capture`
+
+    text = FailureHook(brain, request).after_command()
+    return _tool(brain, request) if request.event.files else text
+
+
 def _prime(brain: Brain, request: HookRequest) -> str | None:
     """Return what binds a subagent and bears upon its task; no session starts."""
     names = _PRIMER if request.folder.has_hooks else _RULES
@@ -345,7 +361,7 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
     Rejected statements are not reported.
     """
-    from commonbrain.ingestion.preparation import DraftFields  # noqa: PLC0415 see `_edit`
+    from commonbrain.ingestion.preparation import DraftFields  # noqa: PLC0415 not for a prompt
     from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
     mode = capture_mode(request.folder, os.environ)
@@ -360,7 +376,7 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
 def _summarise(brain: Brain, request: HookRequest) -> None:
     """Store the summary of a compacted conversation for later sessions."""
-    from commonbrain.text.capture import both_ends  # noqa: PLC0415 see `_edit`
+    from commonbrain.text.capture import both_ends  # noqa: PLC0415 see `_capture`
 
     _forget_shown(brain, request)
     if both_ends(request.event.summary) and request.event.session:
@@ -369,13 +385,15 @@ def _summarise(brain: Brain, request: HookRequest) -> None:
 
 def _end(brain: Brain, request: HookRequest) -> None:
     """End the session; if its agent left no handoff, its last event becomes the summary."""
-    from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_edit`
+    from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_capture`
+    from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415
 
     captures = capture_mode(request.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(last)
     brain.session.end()
+    FailureLog(request.runs, request.event.session).forget()
     if request.has_worker:
         return
     # Jobs take a second to import, and no other hook uses them.
@@ -408,6 +426,7 @@ ACTIONS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] 
     HookAction.BOOT: _boot,
     HookAction.RECALL: _recall,
     HookAction.TOOL: _tool,
+    HookAction.TOOL_USED: _after_tool,
     HookAction.PRIME: _prime,
     HookAction.CAPTURE: _capture,
     HookAction.SUMMARISE: _summarise,

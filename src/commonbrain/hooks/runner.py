@@ -30,6 +30,7 @@ from commonbrain.hooks.table import (
     INPUT_BYTES_MAX,
     LIMITS_S,
     SHOWS_RULES,
+    TOOL,
     Hook,
     HookAction,
     HookEvent,
@@ -76,9 +77,9 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
     """Describe whether hooks are on in a folder, its project and the timeouts."""
     folder = find_folder_config(path)
     clients: dict[str, list[str]] = {}
-    for client, event in HOOKS:
-        if HOOKS[client, event].is_installed:
-            clients.setdefault(client, []).append(event)
+    for hook in HOOKS.values():
+        if hook.is_installed:
+            clients.setdefault(hook.client, []).append(hook.event)
     limits = (f"{action.name.lower()} {limit_s(action, environment):g} s" for action in LIMITS_S)
     lines = [
         f"hooks: {_switch(environment, folder)}",
@@ -208,12 +209,10 @@ def is_idle(
             is_needed = True
         case HookAction.RECALL:
             is_needed = not is_trivial(typed_text(event.prompt))
-        case HookAction.TOOL if event.task:
-            is_needed = folder.has_hooks and not is_trivial(typed_text(event.task))
-        case HookAction.TOOL if event.files:
-            is_needed = folder.has_hooks and _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.TOOL:
-            is_needed = _may_name_command(event, store=store, runs=runs)
+            is_needed = _is_before_known(event, folder=folder, store=store, runs=runs)
+        case HookAction.TOOL_USED:
+            is_needed = _is_after_failure(hook, event, folder=folder, store=store, runs=runs)
         case HookAction.CAPTURE:
             # A prompt is time-critical and does not need this import.
             from commonbrain.text.capture import select_captured  # noqa: PLC0415
@@ -225,6 +224,17 @@ def is_idle(
         case HookAction.END:
             is_needed = bool(event.session)
     return not is_needed
+
+
+def _is_before_known(
+    event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+) -> bool:
+    """Return whether a store may know something of a task, an edit or a command."""
+    if event.task:
+        return folder.has_hooks and not is_trivial(typed_text(event.task))
+    if event.files:
+        return folder.has_hooks and _is_worth_a_search(event, store=store, runs=runs)
+    return _may_name_command(event, store=store, runs=runs)
 
 
 def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
@@ -263,6 +273,23 @@ def _shows_rules(hook: Hook, command: str) -> bool:
     from commonbrain.text.commands import read_commands  # noqa: PLC0415 see above
 
     return any(one.kinds for one in read_commands(command))
+
+
+def _is_after_failure(
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+) -> bool:
+    """Return whether a result needs the store; otherwise, what it means is recorded here."""
+    # Only this hook needs the import.
+    from commonbrain.hooks.failure_log import FailureLog, captures_failures  # noqa: PLC0415
+
+    log = FailureLog(runs, event.session)
+    is_needed = log.outcome(event) is not None
+    # Other clients were shown what is known of a file before the edit.
+    if event.files and (hook.client, TOOL) not in HOOKS:
+        is_needed = _is_worth_a_search(event, store=store, runs=runs)
+    if not is_needed and captures_failures(folder, os.environ):
+        log.follow(event)
+    return is_needed
 
 
 def _read(arguments: Sequence[str]) -> HookCall:

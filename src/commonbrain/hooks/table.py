@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
+from commonbrain.hooks.tool_results import changed_lines, read_result
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     HOOK_EDIT_TIMEOUT_S,
@@ -35,6 +36,8 @@ class HookAction(Enum):
     """The user sends a prompt: return related memories."""
     TOOL = auto()
     """The agent edits files or runs a command: return memories that name them."""
+    TOOL_USED = auto()
+    """A command has run, or files were edited: after a failure, return what fixed it before."""
     PRIME = auto()
     """A subagent starts: return what binds it."""
     CAPTURE = auto()
@@ -51,6 +54,7 @@ LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
     HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
+    HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
@@ -97,6 +101,8 @@ SUBAGENT: Final = "subagent-start"
 PROMPT: Final = "user-prompt-submit"
 TOOL: Final = "pre-tool-use"
 EDITED: Final = "file-edited"
+TOOL_USED: Final = "post-tool-use"
+TOOL_FAILED: Final = "post-tool-use-failure"
 COMMIT: Final = "before-commit"
 STOP: Final = "stop"
 COMPACTED: Final = "post-compact"
@@ -133,6 +139,19 @@ def _tool(
     )
 
 
+def _tool_used(
+    client: str, event: str = TOOL_USED, *, native: str, tools: str, answer: HookReply | None = None
+) -> Hook:
+    return Hook(
+        client=client,
+        event=event,
+        native=native,
+        action=HookAction.TOOL_USED,
+        answer=answer or partial(_specific, native),
+        tools=tools,
+    )
+
+
 def _capture(client: str, *, native: str) -> Hook:
     return Hook(client=client, event=STOP, native=native, action=HookAction.CAPTURE, warns=True)
 
@@ -148,6 +167,8 @@ _ROWS: Final = (
     ),
     _tool("claude-code", EDITED, native="PostToolUse", is_installed=False),
     _tool("claude-code", COMMIT, native="PreToolUse", is_installed=False),
+    _tool_used("claude-code", native="PostToolUse", tools="Bash|Edit|Write|MultiEdit|NotebookEdit"),
+    _tool_used("claude-code", TOOL_FAILED, native="PostToolUseFailure", tools="Bash"),
     _like_claude("claude-code", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("claude-code", native="Stop"),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
@@ -157,6 +178,7 @@ _ROWS: Final = (
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
     _tool("codex", TOOL, native="PreToolUse", tools="apply_patch|Bash|spawn_agent"),
     _tool("codex", EDITED, native="PostToolUse", is_installed=False),
+    _tool_used("codex", native="PostToolUse", tools="Bash|apply_patch"),
     _like_claude("codex", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("codex", native="Stop"),
     _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
@@ -167,13 +189,20 @@ _ROWS: Final = (
         action=HookAction.RECALL,
         answer=_continue_block,
     ),
+    _tool_used(
+        "cursor", native="postToolUse", tools="Shell|Write|StrReplace|Edit", answer=_additional
+    ),
+    _tool_used(
+        "cursor", TOOL_FAILED, native="postToolUseFailure", tools="Shell", answer=_additional
+    ),
     # Cursor's stop event does not contain the message.
     _row("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
     _row("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("gemini", PROMPT, native="BeforeAgent", action=HookAction.RECALL),
-    # Its event before a tool accepts no context.
-    _tool("gemini", EDITED, native="AfterTool", tools="write_file|replace"),
+    # Its event before a tool accepts no context, so that edits are shown what is known after them.
+    _tool("gemini", EDITED, native="AfterTool", is_installed=False),
+    _tool_used("gemini", native="AfterTool", tools="write_file|replace|run_shell_command"),
     _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
 )
@@ -226,11 +255,16 @@ class HookEvent:
     """The command that a tool runs in a shell."""
     subagent: str = ""
     """The subagent in whose conversation it happens."""
-
     subagent_type: str = ""
     """The type of the subagent, or of the one that a tool starts."""
     task: str = ""
     """What the subagent is to do that a tool starts."""
+    output: str = ""
+    """What a command printed."""
+    exit_code: int | None = None
+    """Its exit status; None if the client does not say."""
+    changes: tuple[str, ...] = ()
+    """The first lines that an edit removes and adds."""
 
     @property
     def conversation(self) -> str:
@@ -279,7 +313,12 @@ def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:
     command = _text(values, ("command",))
     is_patch = payload.get("tool_name") == _PATCH
     path = _text(values, _FILES)
+    result = read_result(payload)
+    is_edit = is_patch or bool(path)
     return {
+        "changes": changed_lines(values) if is_edit else (),
+        "output": result.output,
+        "exit_code": result.exit_code,
         "files": patched_files(command) if is_patch else tuple(filter(None, (path,))),
         "edited": command if is_patch else "\n".join(filter(None, parts)),
         "command": "" if is_patch else command,

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.ingestion.batch import WriteContext
+from commonbrain.ingestion.failures import failure_marks
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.attachments import with_attachment
@@ -95,6 +96,7 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         topics=(
             *prepared.entities.topics,
             *_marks(prepared),
+            *failure_marks(prepared.draft.attachment),
             *dict.fromkeys(
                 (
                     *date_marks(prepared.text, occurred_at),

@@ -99,7 +99,8 @@ class HooksFile:
     @property
     def hooks(self) -> Sequence[Hook]:
         """The hooks of this client."""
-        return [hook for hook in HOOKS.values() if hook.client == self.client]
+        every = (hook for hook in HOOKS.values() if hook.client == self.client)
+        return [hook for hook in every if hook.is_installed]
 
     def _with_event(
         self, text: str, name: str, *, entry: Mapping[str, object] | None, path: Path
@@ -205,8 +206,8 @@ def _group(hook: Hook, handler: Mapping[str, object]) -> Mapping[str, object]:
     return {**({"matcher": hook.tools} if hook.tools else {}), "hooks": [handler]}
 
 
-def _as_is(_: Hook, words: Sequence[str]) -> Mapping[str, object]:
-    return {"command": _shell(words)}
+def _as_is(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
+    return {"command": _shell(words), **({"matcher": hook.tools} if hook.tools else {})}
 
 
 def _claude_file() -> Path:

@@ -91,6 +91,7 @@ BY_WORDS: Final = "by-words"
 _OUTCOMES: Final = "outcomes"
 """The file of the outcomes, without a dot as marks have it."""
 _SESSIONS: Final = "sessions"
+_FAILURES: Final = "failures"
 _SESSION_S_MAX: Final = 7 * 86_400
 _SESSIONS_MAX: Final = 1000
 """Files of sessions that one call may delete."""
@@ -170,7 +171,7 @@ class HookRuns:
         with suppress(OSError):
             make_private_folder(path.parent)
             if not path.exists():
-                self._drop_old(path.parent)
+                drop_old(path.parent)
             with path.open("a", encoding="ascii") as lines:
                 lines.writelines(f"{_digest(file)}\n" for file in files)
 
@@ -180,6 +181,10 @@ class HookRuns:
         if path is not None:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+
+    def failures(self, session: str) -> Path | None:
+        """Return the file of the failed commands of a session; None if none is kept."""
+        return self.folder / _FAILURES / _digest(session) if self.folder and session else None
 
     def _touch(self, name: str) -> None:
         if self.folder is None:
@@ -206,11 +211,13 @@ class HookRuns:
     def _session(self, session: str) -> Path | None:
         return self.folder / _SESSIONS / _digest(session) if self.folder and session else None
 
-    def _drop_old(self, folder: Path) -> None:
-        oldest = time() - _SESSION_S_MAX
-        for entry in list(os.scandir(folder))[:_SESSIONS_MAX]:
-            if entry.stat().st_mtime < oldest:
-                Path(entry.path).unlink(missing_ok=True)
+
+def drop_old(folder: Path) -> None:
+    """Delete the files of sessions of which nothing was heard for a week."""
+    oldest = time() - _SESSION_S_MAX
+    for entry in list(os.scandir(folder))[:_SESSIONS_MAX]:
+        if entry.stat().st_mtime < oldest:
+            Path(entry.path).unlink(missing_ok=True)
 
 
 def _digest(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.ingestion.failures import FAILURE_LABEL
 from commonbrain.invalidation.dependents import open_reviews
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, kinds_where
@@ -98,6 +99,8 @@ class RecallForEdit:
                 memory=memory, features={}, score=naming + KINDS[memory.kind].is_binding / 2
             )
             for memory in known.values()
-            if is_allowed(memory, self.caller, criteria=scope.filter, now=scope.now)
+            # What fixed a failure is shown at the failure, not whenever its file is edited.
+            if memory.label != FAILURE_LABEL
+            and is_allowed(memory, self.caller, criteria=scope.filter, now=scope.now)
             and (naming := naming_of(code, f"{memory.text}\n{memory.keywords}")) is not None
         }

@@ -23,6 +23,7 @@ PLAIN: Final = {
     "captures": "Measure what of a turn is captured, and whether quotations are.",
     "cascade": "Measure whether a change marks what depends on it.",
     "conflicts": "Measure whether contradictions are recognised.",
+    "failures": "Measure whether what fixed a failure is shown, and learnt.",
     "headlines": "Measure whether the headline of a text says its point.",
     "notes": "Measure which changes are claimed in six weeks of notes.",
     "preferences": "Measure whether instructions and preferences are recognised.",

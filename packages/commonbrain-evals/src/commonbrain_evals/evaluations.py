@@ -13,6 +13,7 @@ from commonbrain.storage.interface import Progress
 from commonbrain_evals import (
     cascade,
     duplicates,
+    failures,
     headlines,
     kinds,
     notes,
@@ -67,6 +68,10 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
     "duplicates": Evaluation(
         run=_with_embedder(duplicates.evaluate, read_pairs),
         show=duplicates.show_duplicates,
+    ),
+    "failures": Evaluation(
+        run=_with_embedder(failures.evaluate, failures.read_sessions),
+        show=failures.show_failures,
     ),
     "headlines": Evaluation(
         run=lambda _: headlines.evaluate(headlines.read_texts()),

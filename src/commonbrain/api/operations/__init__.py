@@ -123,6 +123,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         tool=Profile.OPERATOR,
         extra="learn",
     ),
+    _row("why_failed", "Find what fixed a failure before.", "why-failed", tool=None),
     _row("reflect", "Summarise recent events into episodes.", "reflect", tool=None),
     _row(
         "admin",

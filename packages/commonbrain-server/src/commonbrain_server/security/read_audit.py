@@ -34,6 +34,7 @@ ReplyT = TypeVar("ReplyT")
 _ACTIONS: Final[Mapping[str, str]] = {
     "remember": "shown by remember",
     "recall": "recall",
+    "why_failed": "recall for failure",
     "list": "list",
     "get": "get",
     "get_several": "get",

@@ -1,0 +1,417 @@
+"""The failed commands of a session, and what was done about them until they passed.
+
+Every hook is a process of its own, so this is a file, next to what sessions have searched: private,
+bounded, without secrets, and deleted with the session. A file that cannot be read is an empty one,
+and what cannot be written is not recorded: nothing here may stop a hook.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import Enum, auto
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.folders import make_private_folder
+from commonbrain.hooks.table import HookEvent
+from commonbrain.hooks.tool_results import INTERRUPTED
+from commonbrain.observability.hook_runs import HookRuns, drop_old
+
+if TYPE_CHECKING:
+    from commonbrain.security.secrets import SecretScanner
+
+EXCERPT_CHARS_MAX: Final = 1200
+_COMMAND_CHARS_MAX: Final = 200
+_OUTSTANDING_MAX: Final = 5
+"""Commands that await their fix; the oldest was given up."""
+_ATTEMPTS_MAX: Final = 3
+"""Different errors of one command, each with what was done about it."""
+_STEPS_MAX: Final = 6
+_RECENT_MAX: Final = 8
+_STATE_BYTES_MAX: Final = 128 * 1024
+_NO_CODE: Final = frozenset({".md", ".rst", ".txt", ".adoc"})
+"""Documents, which no command runs."""
+_TEST_FILE: Final = re.compile(
+    r"(?:^|[/\\])(?:tests?|__tests__|spec)[/\\]|[._-]?(?:test|spec)s?[._]|"
+    r"(?:^|[/\\])test_|(?:Test|Tests|IT|Spec)\.\w+$"
+)
+_TOKEN: Final = re.compile(r"\w+")
+_CHANGING: Final = re.compile(
+    r"(?:^|[\s:;&|])(?:install|add|update|upgrade|sync|tidy|generate|gen|merge|accept|prepare|repair"
+    r"|apply|makemigrations|migrate|up|mv|cp|rm|mkdir|chmod|ln|touch|export|set|config|init|restore"
+    r"|fix|--fix|--write|format|fmt|reset|clean|pull|checkout|restart|start|stop|link|create|enable"
+    r"|use|login|prune|download|seed|flush)(?=$|[\s;&|])|(?:^|\s)sed\s+-i|(?<![-=&\d])>>?\s*[\w./~$]"
+)
+"""What installs, generates or configures."""
+_READ_ONLY: Final = re.compile(
+    r"^\s*(?:cat|head|tail|less|more|ls|find|tree|wc|grep|e?grep|rg|ag|sed -n|awk|echo|printf|pwd"
+    r"|git (?:status|log|diff|show|blame|grep|branch)|diff|cmp|test|which|type"
+    r"|env|printenv|date|sleep|curl|wget|nl|jq|file|stat|du|df|ps|man|help)(?:\s|$)"
+)
+"""What shows something and runs nothing of the project."""
+_RECORDING: Final = re.compile(r"^\s*git (?:add|commit|push|fetch)\b")
+"""Changes nothing that a command of the project reads."""
+_SAYS_FAILED: Final = re.compile(
+    r"^(?:E  |[ \t]*(?:FAILED|FAIL|ERROR|Error|FATAL)\b|--- FAIL|error(?:\[\w+\])?: |\[ERROR\]"
+    r"|Traceback \(most|panic: |thread '.*' panicked|npm (?:ERR!|error)|BUILD FAILED|FAILURE: "
+    r"|make(?:\[\d+\])?: \*\*\* |fatal: |Caused by: |Exception in thread"
+    r"|[\w.]*(?:Error|Exception): "
+    r"|Test Suites: \d+ failed|Tests: +\d+ failed| *Tests? +\d+ failed| *\d+ failed\b"
+    r"|.*\b\d+ problems? \([1-9]|\s?(?:ELIFECYCLE|ERR_PNPM)"
+    r"|[\w./@-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?(?:error\b|missing |undefined|cannot "
+    r"|no required module))",
+    re.MULTILINE,
+)
+"""How tools say that they failed, for clients that do not give the exit status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixStep:
+    """An edit, or a command that installs or configures."""
+
+    file: str = ""
+    lines: tuple[str, ...] = ()
+    """The first lines that it removes and adds."""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One error of a command, and what was done before it ran again."""
+
+    excerpt: str
+    steps: tuple[FixStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCommand:
+    """A command that failed in this session and has not passed since."""
+
+    key: str
+    """The digest of what is run again."""
+    command: str
+    attempts: tuple[Attempt, ...]
+    shown: tuple[str, ...] = ()
+    """Ids of the memories that were shown at its failures."""
+    is_test_first: bool = False
+    """Whether its test was written right before, to fail."""
+
+    @property
+    def fixed(self) -> tuple[Attempt, ...]:
+        """The attempts after which something was done; all but the last ended another error."""
+        return tuple(one for one in self.attempts if one.steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFailures:
+    """What a session remembers."""
+
+    outstanding: tuple[FailedCommand, ...] = ()
+    tests: tuple[str, ...] = ()
+    """Digests of the names of test files that were edited since the last command."""
+    flaky: tuple[str, ...] = ()
+    """Keys of commands that passed without anything done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A command failed now."""
+
+    key: str
+    excerpt: str
+    """Its telling lines, without secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """A command that had failed passes, after something was done about it."""
+
+    command: FailedCommand
+
+
+Outcome: TypeAlias = Failed | Passed | None
+
+
+class _Status(Enum):
+    PASSED = auto()
+    FAILED = auto()
+    NEITHER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLog:
+    """The failures of one session; without a folder or a session, none are kept."""
+
+    runs: HookRuns
+    session: str
+
+    def outcome(self, event: HookEvent) -> Outcome:
+        """Return what a tool's result means for memory, without recording anything."""
+        return self._follow(self._read(), event)[1]
+
+    def follow(self, event: HookEvent) -> Outcome:
+        """Record a tool's result, and return what it means for memory."""
+        before = self._read()
+        after, outcome = self._follow(before, event)
+        if after != before:
+            self._write(after)
+        return outcome
+
+    def mark_shown(self, key: str, id_: str) -> None:
+        """Record the memory that was shown at a failure."""
+        state = self._read()
+        outstanding = tuple(
+            replace(one, shown=(*one.shown, id_)[:_STEPS_MAX]) if one.key == key else one
+            for one in state.outstanding
+        )
+        if outstanding != state.outstanding:
+            self._write(replace(state, outstanding=outstanding))
+
+    def forget(self) -> None:
+        """Delete what the session remembers."""
+        path = self.runs.failures(self.session)
+        if path is not None:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _follow(self, state: SessionFailures, event: HookEvent) -> tuple[SessionFailures, Outcome]:
+        if event.files:
+            return _with_edit(state, event), None
+        if not event.command:
+            return state, None
+        if not state.outstanding and event.exit_code == 0:
+            # Most commands: nothing more is imported for them.
+            return replace(state, tests=()), None
+        return _after_command(state, event)
+
+    def _read(self) -> SessionFailures:
+        path = self.runs.failures(self.session)
+        if path is None:
+            return SessionFailures()
+        try:
+            with path.open("rb") as file:
+                return _parse(json.loads(file.read(_STATE_BYTES_MAX)))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return SessionFailures()
+
+    def _write(self, state: SessionFailures) -> None:
+        path = self.runs.failures(self.session)
+        if path is None:
+            return
+        with suppress(OSError):
+            make_private_folder(path.parent)
+            if not path.exists():
+                drop_old(path.parent)
+            new = path.with_name(f"{path.name}.{os.getpid()}")
+            with open(new, "w", encoding="utf-8", opener=_private) as file:
+                json.dump(asdict(state), file)
+            new.replace(path)
+
+
+def captures_failures(folder: FolderConfig, environment: Mapping[str, str]) -> bool:
+    """Return whether failures with their fixes are stored; if not, nothing of them is recorded."""
+    return capture_mode(folder, environment) == "turns"
+
+
+_private: Final = partial(os.open, mode=0o600)
+
+
+def _parse(value: Any) -> SessionFailures:  # noqa: ANN401 any JSON
+    """Read a state; what has another form raises an error."""
+    return SessionFailures(
+        outstanding=tuple(
+            FailedCommand(
+                key=str(one["key"]),
+                command=str(one["command"]),
+                attempts=tuple(
+                    Attempt(
+                        excerpt=str(attempt["excerpt"]),
+                        steps=tuple(
+                            FixStep(
+                                file=str(step["file"]),
+                                lines=tuple(map(str, step["lines"])),
+                                command=str(step["command"]),
+                            )
+                            for step in attempt["steps"]
+                        ),
+                    )
+                    for attempt in one["attempts"]
+                ),
+                shown=tuple(map(str, one["shown"])),
+                is_test_first=one["is_test_first"] is True,
+            )
+            for one in value["outstanding"]
+        ),
+        tests=tuple(map(str, value["tests"])),
+        flaky=tuple(map(str, value["flaky"])),
+    )
+
+
+def _with_edit(state: SessionFailures, event: HookEvent) -> SessionFailures:
+    tests = [_digest(Path(one).stem) for one in event.files if _TEST_FILE.search(one)]
+    state = replace(state, tests=tuple(dict.fromkeys([*state.tests, *tests]))[-_RECENT_MAX:])
+    files = [one for one in event.files if Path(one).suffix.lower() not in _NO_CODE]
+    if not state.outstanding or not files:
+        return state
+    names = [_screened(_in_folder(one, event.folder)) for one in files]
+    lines = tuple(_screened("\n".join(event.changes)).splitlines())
+    steps = [FixStep(file=name, lines=lines if len(names) == 1 else ()) for name in names if name]
+    return _with_steps(state, steps)
+
+
+def _in_folder(file: str, folder: Path | None) -> str:
+    """Return a path from the project's folder on, as another machine has it too."""
+    with suppress(ValueError):
+        return Path(file).relative_to(folder or Path.cwd()).as_posix()
+    return Path(file).name if Path(file).is_absolute() else file
+
+
+def _with_steps(state: SessionFailures, steps: Sequence[FixStep]) -> SessionFailures:
+    """Note what was done for every command that awaits its fix."""
+    return replace(
+        state,
+        outstanding=tuple(
+            replace(
+                one,
+                attempts=(
+                    *one.attempts[:-1],
+                    replace(
+                        one.attempts[-1],
+                        steps=_latest([*one.attempts[-1].steps, *steps]),
+                    ),
+                ),
+            )
+            for one in state.outstanding
+        ),
+    )
+
+
+def _latest(steps: Iterable[FixStep]) -> tuple[FixStep, ...]:
+    """Keep the last steps; a file that is edited again is named once, with all lines that fit."""
+    merged: dict[str, FixStep] = {}
+    for step in steps:
+        name = step.file or f"$ {step.command}"
+        earlier = merged.pop(name, None)
+        lines = (*earlier.lines, *step.lines)[-_STEPS_MAX:] if earlier else step.lines
+        merged[name] = replace(step, lines=tuple(dict.fromkeys(lines)))
+    return tuple(merged.values())[-_STEPS_MAX:]
+
+
+def _after_command(state: SessionFailures, event: HookEvent) -> tuple[SessionFailures, Outcome]:
+    from commonbrain.text.failures import command_key  # noqa: PLC0415 only failures need it
+
+    key = _digest(command_key(event.command))
+    status = _status(event)
+    attempt = _attempt(event) if status is _Status.FAILED else None
+    if attempt is not None:
+        return _with_failure(state, event, key=key, attempt=attempt), Failed(
+            key=key, excerpt=attempt.excerpt
+        )
+    state = replace(state, tests=())
+    if status is not _Status.PASSED:
+        return state, None
+    passed = next((one for one in state.outstanding if one.key == key), None)
+    if passed is None:
+        command = _screened(event.command)[:_COMMAND_CHARS_MAX] if _changes(event.command) else ""
+        return _with_steps(state, [FixStep(command=command)]) if command else state, None
+    rest = tuple(one for one in state.outstanding if one is not passed)
+    state = replace(state, outstanding=rest)
+    if not passed.fixed:
+        flaky = tuple(dict.fromkeys([*state.flaky, key]))[-_RECENT_MAX:]
+        return replace(state, flaky=flaky), None
+    is_lesson = not passed.is_test_first and key not in state.flaky
+    return state, Passed(command=passed) if is_lesson else None
+
+
+def _changes(command: str) -> bool:
+    """Return whether a command installs, generates or configures something."""
+    is_quiet = _READ_ONLY.match(command) or _RECORDING.match(command)
+    return not is_quiet and _CHANGING.search(command) is not None
+
+
+def _status(event: HookEvent) -> _Status:
+    """Return how a command ended; without an exit status, its output says it."""
+    from commonbrain.text.failures import is_failure  # noqa: PLC0415 see `_after_command`
+
+    code = event.exit_code
+    if code != 0 and _READ_ONLY.match(event.command):
+        return _Status.NEITHER
+    if code is None:
+        code = 1 if _SAYS_FAILED.search(event.output) else 0
+    if code == 0:
+        return _Status.PASSED
+    has_failed = code != INTERRUPTED and is_failure(event.command, code, output=event.output)
+    return _Status.FAILED if has_failed else _Status.NEITHER
+
+
+def _attempt(event: HookEvent) -> Attempt | None:
+    """Return the error that a command printed; None if none stands out."""
+    from commonbrain.text.failures import excerpt, read_failure  # noqa: PLC0415
+
+    text = _screened(excerpt(event.output, EXCERPT_CHARS_MAX))
+    return Attempt(excerpt=text) if read_failure(text) is not None else None
+
+
+def _with_failure(
+    state: SessionFailures, event: HookEvent, *, key: str, attempt: Attempt
+) -> SessionFailures:
+    known = next((one for one in state.outstanding if one.key == key), None)
+    if known is None:
+        known = FailedCommand(
+            key=key,
+            command=_screened(event.command)[:_COMMAND_CHARS_MAX],
+            attempts=(attempt,),
+            is_test_first=_names_edited_test(state, event),
+        )
+    else:
+        known = replace(known, attempts=_after_another(known.attempts, attempt))
+    others = (one for one in state.outstanding if one.key != key)
+    return replace(state, outstanding=(*others, known)[-_OUTSTANDING_MAX:], tests=())
+
+
+def _after_another(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
+    """Add a failure of the same command; what did not end the last error is no fix of it."""
+    from commonbrain.text.failures import read_failure  # noqa: PLC0415 see `_after_command`
+
+    last = attempts[-1]
+    before, now = read_failure(last.excerpt), read_failure(new.excerpt)
+    is_same = before is None or now is None or not {*now.texts}.isdisjoint(before.texts)
+    earlier = attempts[:-1] if is_same or not last.steps else attempts
+    return (*earlier, new)[-_ATTEMPTS_MAX:]
+
+
+def _names_edited_test(state: SessionFailures, event: HookEvent) -> bool:
+    """Return whether a failure is about a test file that was edited right before it."""
+    if not state.tests:
+        return False
+    words = {*_TOKEN.findall(event.command), *_TOKEN.findall(event.output[: EXCERPT_CHARS_MAX * 4])}
+    words |= {Path(one).stem for one in event.command.split()}
+    return not {_digest(one) for one in words}.isdisjoint(state.tests)
+
+
+def _screened(text: str) -> str:
+    """Return a text without secrets and private parts; nothing if one cannot be removed."""
+    from commonbrain.model.errors import CommonbrainError  # noqa: PLC0415 only failures need them
+    from commonbrain.model.scope import OnSecret  # noqa: PLC0415
+
+    try:
+        return _scanner().clean(text, what="output", on_secret=OnSecret.REDACT)
+    except CommonbrainError:
+        return ""
+
+
+@cache
+def _scanner() -> "SecretScanner":
+    from commonbrain.security.secrets import SecretScanner  # noqa: PLC0415 see `_screened`
+
+    return SecretScanner()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

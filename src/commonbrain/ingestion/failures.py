@@ -1,0 +1,107 @@
+"""Failures with their fixes as memories: their text, and the marks by which they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from commonbrain.model.attachments import attachment_in
+from commonbrain.model.values import dataclass
+
+if TYPE_CHECKING:
+    from commonbrain.model.memory import Memory
+
+FAILURE_LABEL: Final = "failure"
+"""The label of failures that were captured with their fix."""
+_KEY: Final = "failure"
+"""The member of their attachment."""
+_ERROR_CHARS_MAX: Final = 240
+_COMMAND_CHARS_MAX: Final = 120
+_NAMED_MAX: Final = 3
+_LINES_MAX: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedFailure:
+    """A command that failed, and what made it pass."""
+
+    command: str = ""
+    excerpt: str = ""
+    """The lines that told the error, as they were printed."""
+    files: tuple[str, ...] = ()
+    """Files that were edited."""
+    commands: tuple[str, ...] = ()
+    """Commands that installed or configured something."""
+    lines: tuple[str, ...] = ()
+    """The first lines that the edits removed and added."""
+
+    @property
+    def text(self) -> str:
+        """The text of its memory, for a reader who was not there."""
+        error = self.excerpt.partition("\n")[0][:_ERROR_CHARS_MAX]
+        command = self.command[:_COMMAND_CHARS_MAX]
+        lines = self.lines[:_LINES_MAX]
+        fix = f"It passed after {self._fix}{':' if lines else '.'}"
+        return "\n".join([f"`{command}` failed: {error}", fix, *lines])
+
+    @property
+    def headline(self) -> str:
+        """What failed, and what fixed it, in one line."""
+        program = " ".join(self.command.split()[:3])
+        return f"`{program}` failed, and passed after {self._fix}"
+
+    @property
+    def attachment(self) -> Mapping[str, object]:
+        """What a program needs to know it again."""
+        fix = {"files": list(self.files), "commands": list(self.commands)}
+        return {_KEY: {"command": self.command, "excerpt": self.excerpt, **fix}}
+
+    def has_fix_of(self, other: FixedFailure) -> bool:
+        """Return whether one of its edits or commands is one of another failure's, too."""
+        names = {*map(_last_part, self.files), *self.commands}
+        return not names.isdisjoint({*map(_last_part, other.files), *other.commands})
+
+    @property
+    def _fix(self) -> str:
+        ran = [f"`{one}`" for one in self.commands[-_NAMED_MAX:]]
+        edits = f"an edit of {_listed(self.files[-_NAMED_MAX:])}" if self.files else ""
+        return _listed([*ran, *([edits] if edits else [])])
+
+
+def failure_in(memory: Memory) -> FixedFailure:
+    """Return the failure that a memory is about; an empty one if it is about none."""
+    given = (attachment_in(memory.payload) or {}).get(_KEY)
+    if not isinstance(given, Mapping):
+        return FixedFailure()
+    values = cast("Mapping[str, Any]", given)
+    fix = (values.get(name) for name in ("files", "commands"))
+    files, commands = (
+        tuple(map(str, cast("list[object]", one))) if isinstance(one, list) else () for one in fix
+    )
+    return FixedFailure(
+        command=str(values.get("command", "")),
+        excerpt=str(values.get("excerpt", "")),
+        files=files,
+        commands=commands,
+    )
+
+
+def failure_marks(attachment: Mapping[str, object] | None) -> Sequence[str]:
+    """Return the topics under which a draft with this attachment is looked up; mostly none."""
+    given = attachment.get(_KEY) if attachment else None
+    if not isinstance(given, Mapping):
+        return ()
+    # Most memories are about no failure.
+    from commonbrain.text.failures import marks, read_failure  # noqa: PLC0415
+
+    failure = read_failure(str(cast("Mapping[str, object]", given).get("excerpt", "")))
+    return () if failure is None else marks(failure)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _last_part(path: str) -> str:
+    return path.rpartition("/")[2]
