@@ -94,6 +94,30 @@ def test_running_server_answers_the_hooks_of_its_store(stdio_server: Server) -> 
     assert prompt(stdio_server.store, session=session).out == ""
 
 
+def test_server_learns_what_fixed_a_failure_and_shows_it(store: Path) -> None:
+    error = "Exit code 1\nE   shop.errors.StockError: table orders_open is missing in warehouse.db"
+    command = {"tool_input": {"command": "make test"}}
+    edit = {"tool_input": {"file_path": str(store.parent / "db.py"), "new_string": "orders = 1"}}
+    passed: dict[str, object] = {
+        **command,
+        "tool_response": {"stdout": "ok", "stderr": "", "interrupted": False},
+    }
+
+    def call(event: str, payload: dict[str, object], *, session: str = "first") -> Answered:
+        shared = {"session_id": session, "cwd": str(store.parent)}
+        return call_hook(store, "claude-code", event, told={**shared, **payload})
+
+    with commonbrain.open(store) as brain, answering(brain, store) as recording:
+        call("post-tool-use-failure", {**command, "error": error})
+        call("post-tool-use", {**edit})
+        call("post-tool-use", passed)
+        shown = call("post-tool-use-failure", {**command, "error": error}, session="second")
+
+    assert "It passed after an edit of db.py" in shown.context
+    # The edit needs no store, and asks no server.
+    assert len(recording.requests) == 3
+
+
 def test_served_hook_reports_its_own_client_and_folder(
     stdio_server: Server, tmp_path: Path
 ) -> None:

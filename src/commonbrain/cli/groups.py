@@ -23,7 +23,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "boot": 'brain boot --task "upgrade the staging database"',
     "remember": 'brain remember "Staging runs Postgres 16." --kind fact --tag staging',
     "recall": 'brain recall "which database does staging run?"',
-    "why-failed": "make test 2>&1 | brain why-failed -",
+    "why-failed": 'brain why-failed "KeyError: orders_open"',
     "timeline": "brain timeline --since yesterday",
     "bulk": "brain bulk retag mem_06f8v2k1m0q4t mem_06f8v2k1m0q4v --tag database",
     "list": "brain list --project shop --kind rule --facets",
