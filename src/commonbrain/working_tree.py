@@ -97,7 +97,7 @@ class Repository:
         if not mark.is_file():
             return None
         git = _pointed(mark, _first_line(mark).removeprefix(_POINTER).strip())
-        if git is None or not (git / "HEAD").is_file():
+        if git is None or not _first_line(git / "HEAD"):
             return cls(root=root, git=mark, common=mark)
         common = _pointed(git / "commondir", _first_line(git / "commondir"))
         # Git notes both ways; a file that came with the folder alone makes it no worktree.
