@@ -192,6 +192,17 @@ def test_what_is_no_place_is_refused(brain: Brain) -> None:
     assert (one.status, other.status) == ("rejected", "stored")
 
 
+def test_a_new_version_cites_what_the_old_one_did(brain: Brain, root: Path) -> None:
+    [stored] = brain.remember(TEXT, cites=["src/pay.py#charge"]).items
+    edit(root, "RETRIES = 3\n", "RETRIES = 3\nPAUSE = 1\n")
+    text = f"{TEXT} and five times at night"
+
+    [other] = [brain.revise.supersede(str(stored.id), text, reason="measured")]
+    assert said(brain) == ["src/pay.py#charge (moved to 8)"]
+    brain.revise.supersede(str(other.id), f"{text}.", reason="again", cites=["src/pay.py:3"])
+    assert said(brain) == ["src/pay.py:3"]
+
+
 def test_paths_are_relative_to_the_folder_or_the_root(brain: Brain, root: Path) -> None:
     inside = brain.acting_as(contact=ClientInfo(cwd=str(root / "src")))
     given = ["pay.py:3", str(root / "src" / "pay.py") + ":4", "src/pay.py#charge"]

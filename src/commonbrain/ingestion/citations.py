@@ -27,7 +27,7 @@ from commonbrain.text.code_regions import Region, SourceText
 from commonbrain.working_tree import WorkingTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from commonbrain.ingestion.validation import Rejection
     from commonbrain.model.scope import Caller
@@ -59,8 +59,15 @@ class CitingAuthor:
     def _tree(self) -> WorkingTree | None:
         return WorkingTree.above(self.caller.local_folder)
 
-    def cite_code(self, prepared: PreparedDraft | Rejection) -> PreparedDraft | Rejection:
+    def cite_code(
+        self, prepared: PreparedDraft | Rejection, *, replaces: Mapping[str, object] | None = None
+    ) -> PreparedDraft | Rejection:
         """Return a draft with the code that it cites, and a warning for what is not there.
+
+        Args:
+            prepared: the draft.
+            replaces: the payload of the memory that it replaces, which says what it cites if the
+                draft cites nothing.
 
         Raises:
             InvalidInputError: `cites` has something else than a place in code.
@@ -74,10 +81,12 @@ class CitingAuthor:
         citations = dict.fromkeys([*given.values(), *islice(named, CITATIONS_MAX)])
         missing = [str(place) for place, one in given.items() if one.seen is None]
         warning = f"{', '.join(missing)} cannot be read here, so it is not checked later."
-        seen = {
+        seen: dict[str, object] = {
             CITATIONS: stored_citations(tuple(citations)[:CITATIONS_MAX]),
             CHECKOUT: self._checkout if is_direct else {},
         }
+        if not citations and replaces and CITATIONS in replaces:
+            seen = {name: replaces.get(name) for name in (CITATIONS, CHECKOUT)}
         return replace(
             prepared,
             seen={name: value for name, value in seen.items() if value},

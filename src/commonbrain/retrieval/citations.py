@@ -5,7 +5,7 @@ A server sees no files of its callers, and shows citations as they were given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.citations import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from commonbrain.model.citations import Checkout
     from commonbrain.model.memory import Memory
     from commonbrain.model.query import Candidate
+    from commonbrain.model.scope import Caller
     from commonbrain.retrieval.table import Table
 
 _SEARCH_S: Final = 0.05
@@ -145,15 +146,22 @@ def check_citations(table: Table, *, asks_git: bool) -> None:
     """
     count = table.plan.budget.max_items
     first = table.ranked[:count]
-    if not any({CITATIONS, CHECKOUT} & one.memory.payload.keys() for one in first):
-        return
-    tree = WorkingTree.above(table.plan.caller.local_folder, search_s=_SEARCH_S)
-    checks = _Checks(tree and CitedCode(tree), asks_git=asks_git)
-    checked = [checks.describe(one) for one in first]
+    checked = check_each(first, table.plan.caller, asks_git=asks_git)
     last = [one for one in checked if _is_gone(one) and not is_persons_blocker(one.memory)]
     if last and table.plan.query and table.plan.budget.order is Order.RELEVANCE:
         checked = assign_scores([*(one for one in checked if one not in last), *last], first)
     table.ranked = [*checked, *table.ranked[count:]]
+
+
+def check_each(
+    candidates: Sequence[Candidate], caller: Caller, *, asks_git: bool = False
+) -> list[Candidate]:
+    """Say of each candidate what became of the code that it cites."""
+    if not any({CITATIONS, CHECKOUT} & one.memory.payload.keys() for one in candidates):
+        return list(candidates)
+    tree = WorkingTree.above(caller.local_folder, search_s=_SEARCH_S)
+    checks = _Checks(tree and CitedCode(tree), asks_git=asks_git)
+    return [checks.describe(one) for one in candidates]
 
 
 def _is_gone(candidate: Candidate) -> bool:
