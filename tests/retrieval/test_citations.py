@@ -1,7 +1,7 @@
 """Memories that cite code say what became of it, in the working tree of the caller."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -221,7 +221,7 @@ def test_what_is_found_broken_in_a_store_is_left_out() -> None:
     for broken in stored:
         assert read_citations({"citations": broken}) == ()
         assert read_checkout({"checkout": broken}) == Checkout()
-    unseen: tuple[dict[str, object], ...] = (
+    unseen: tuple[Mapping[str, object], ...] = (
         place,
         {**place, "digest": "", "line": "x"},
         {**place, "bag": 3},
