@@ -25,7 +25,7 @@ _REFS_BYTES_MAX: Final = 4_000_000
 """Packed refs of 50,000 branches and tags."""
 _ENTRIES_MAX: Final = 20_000
 """Files and folders among which a file that was renamed is looked for."""
-_CANDIDATES_MAX: Final = 400
+_CANDIDATES_MAX: Final = 1000
 _COMMIT_CHARS: Final = 12
 _BRANCHES_MAX: Final = 3
 """Branches of one recall that Git is asked about, 4 ms each."""
@@ -208,6 +208,8 @@ class WorkingTree:
     repository: Repository
     until_s: float = float("inf")
     """When to stop looking for files that were renamed, on the monotonic clock."""
+    is_partial: bool = False
+    """Whether files were left out, as the tree is large or time was over."""
     _texts: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     _listed: "list[str] | None" = None
     _unmerged: dict[str, bool] = field(default_factory=dict[str, bool])
@@ -279,15 +281,22 @@ class WorkingTree:
             )
         return self._unmerged[branch]
 
-    def others(self, path: str) -> Iterator[str]:
-        """Yield files of the same sort as one, those of its name first, while there is time."""
-        name, suffix = Path(path).name, Path(path).suffix
-        if not suffix:
-            return
-        alike = [one for one in self._files() if one.endswith(suffix) and one != path]
-        alike.sort(key=lambda one: (Path(one).name != name, not _is_near(one, path)))
-        for one in alike[:_CANDIDATES_MAX]:
-            if self.is_late:
+    def others(self, path: str, *, has_name: bool) -> Iterator[str]:
+        """Yield files of the same sort as one, those of its name first, while there is time.
+
+        Args:
+            path: the file.
+            has_name: whether to yield only those of its name.
+
+        """
+        name, suffix = path.rpartition("/")[2], Path(path).suffix
+        alike = [one for one in self._files() if one.endswith(suffix or name) and one != path]
+        named = [one for one in alike if one.rpartition("/")[2] == name]
+        rest = [] if has_name else [one for one in alike if one not in set(named)]
+        rest.sort(key=lambda one: not _is_near(one, path))
+        for at, one in enumerate([*named, *rest]):
+            if self.is_late or at == _CANDIDATES_MAX:
+                self.is_partial = True
                 return
             yield one
 
@@ -313,6 +322,7 @@ class WorkingTree:
                         yield path
                     if left <= 0:
                         break
+        self.is_partial = self.is_partial or bool(folders) or left <= 0
 
 
 def _is_near(one: str, other: str) -> bool:

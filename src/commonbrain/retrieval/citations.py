@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from commonbrain.model.scope import Caller
     from commonbrain.retrieval.table import Table
 
-_SEARCH_S: Final = 0.05
-"""What all citations of a recall may take to look for code in other files."""
+_SEARCH_S: Final = 0.1
+"""What all citations of a recall may take to look for code in other files: a thousand of them."""
 _SAME_SYMBOL_AT: Final = 0.4
 """Share of tokens from which a definition of the same name elsewhere is the same, changed."""
 _COPIED_FROM: Final = 12
@@ -62,6 +62,8 @@ class CitedCode:
         found = here or self._elsewhere(place, seen)
         if found is not None:
             return found
+        if self.tree.is_partial:
+            return CheckedCitation(place=str(place))
         status = CitationStatus.GONE if self._is_of_here(at) else CitationStatus.ABSENT
         return CheckedCitation(place=str(place), status=status)
 
@@ -86,21 +88,22 @@ class CitedCode:
         for region in defined:
             if source.has_at(seen, region.line, lines=region.lines):
                 return self._found(path, region.line, place=place, seen=seen)
+        likeness = {one.line: similarity(seen, tokens_of(source.cut(one))) for one in defined}
+        line = max(likeness, key=lambda at: likeness[at], default=None)
         if path == place.path:
-            likely = [one.line for one in defined] or source.find_changed(seen)
-            if likely:
-                line = likely[0] if isinstance(likely, list) else likely
-                return self._changed(path, line, place=place)
-            return None
-        for region in defined:
-            if similarity(seen, tokens_of(source.cut(region))) >= _SAME_SYMBOL_AT:
-                return self._changed(path, region.line, place=place)
-        return None
+            # A symbol of the same name is this one, unless there are several.
+            is_it = len(defined) == 1 or (line and likeness[line] >= _SAME_SYMBOL_AT)
+            line = line if is_it else source.find_changed(seen)
+        elif line and likeness[line] < _SAME_SYMBOL_AT:
+            line = None
+        return None if line is None else self._changed(path, line, place=place)
 
     def _elsewhere(self, place: CodePlace, seen: Fingerprint) -> CheckedCitation | None:
         """Find the code in other files: unchanged in any of them, or changed in one."""
         changed: CheckedCitation | None = None
-        for path in self.tree.others(place.path):
+        # Lines of a file that is still there are looked for only in one of its name.
+        has_name = place.symbol is None and self._source(place.path) is not None
+        for path in self.tree.others(place.path, has_name=has_name):
             found = self._in(path, place, seen=seen)
             if found is not None and found.status is CitationStatus.MOVED:
                 return found

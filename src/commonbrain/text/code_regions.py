@@ -116,6 +116,12 @@ class SourceText:
     def _definitions(self, name: str) -> Iterator[Region]:
         if name not in self.text:
             return
+        if self.is_python and not re.search(
+            rf"(?:def|class)[ \t]+{re.escape(name)}\b|^[ \t]*{re.escape(name)}[ \t]*[:=]",
+            self.text,
+            re.MULTILINE,
+        ):
+            return
         if self.is_python and (tree := _parse(self.text)) is not None:
             yield from islice(_defined_in(tree, name), _DEFINITIONS_MAX)
             return
@@ -341,8 +347,12 @@ def _parse(text: str) -> ast.Module | None:
 
 
 def _defined_in(tree: ast.Module, name: str) -> Iterator[Region]:
-    """Find functions, classes and constants of a name."""
+    """Find functions, classes, and constants outside of functions."""
+    outer = [tree, *(one for one in ast.walk(tree) if isinstance(one, ast.ClassDef))]
+    lasting = {id(one) for scope in outer for one in scope.body}
     for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and id(node) not in lasting:
+            continue
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names = [node.name]
