@@ -49,7 +49,7 @@ _OPEN: Final = (
 """A FIFO does not block, and a link at the end of a path is not followed."""
 
 
-def read_file(path: Path, *, bytes_max: int, is_head: bool = False) -> bytes | None:
+def read_file(path: Path | str, *, bytes_max: int, is_head: bool = False) -> bytes | None:
     """Return the content of a regular file; None for another one, or for one that is too large.
 
     Args:
@@ -110,8 +110,8 @@ class Repository:
         """Return the repository that a folder belongs to; None if it belongs to none."""
         for one in [folder, *folder.parents][:DEPTH_MAX]:
             with suppress(OSError, ValueError):
-                if (found := cls.at(one)) is not None:
-                    return found
+                if (match := cls.at(one)) is not None:
+                    return match
         return None
 
     @property
@@ -125,8 +125,8 @@ class Repository:
     @property
     def branch(self) -> str | None:
         """The branch that is checked out; None on none."""
-        found = _REF.fullmatch(_first_line(self.git / "HEAD"))
-        ref = found[1] if found else ""
+        match = _REF.fullmatch(_first_line(self.git / "HEAD"))
+        ref = match[1] if match else ""
         return ref.removeprefix(_BRANCHES) if ref.startswith(_BRANCHES) else None
 
     @property
@@ -146,8 +146,8 @@ class Repository:
     def _head(self) -> str | None:
         """Return the commit that is checked out; None before the first one."""
         head = _first_line(self.git / "HEAD")
-        found = _REF.fullmatch(head)
-        full = self._resolve(found[1]) if found else head
+        match = _REF.fullmatch(head)
+        full = self._resolve(match[1]) if match else head
         return full if full and _HASH.fullmatch(full) else None
 
     def has_branch(self, name: str) -> bool:
@@ -158,9 +158,9 @@ class Repository:
     def default_branch(self) -> str | None:
         """The branch that others begin from: that of the origin, or main or master."""
         origin = "refs/remotes/origin/"
-        found = _REF.fullmatch(_first_line(self.common / origin / "HEAD"))
-        if found and found[1].startswith(origin):
-            return found[1].removeprefix(origin)
+        match = _REF.fullmatch(_first_line(self.common / origin / "HEAD"))
+        if match and match[1].startswith(origin):
+            return match[1].removeprefix(origin)
         return next(filter(self.has_branch, ("main", "master", "trunk")), None)
 
     def _resolve(self, ref: str) -> str | None:
@@ -210,6 +210,7 @@ class WorkingTree:
     """When to stop looking for files that were renamed, on the monotonic clock."""
     is_partial: bool = False
     """Whether files were left out, as the tree is large or time was over."""
+    _real_root: str = ""
     _texts: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     _listed: "list[str] | None" = None
     _unmerged: dict[str, bool] = field(default_factory=dict[str, bool])
@@ -260,15 +261,16 @@ class WorkingTree:
 
     def _read(self, path: str) -> str | None:
         try:
-            place = (self.root / path).resolve()
-            is_inside = place.is_relative_to(self.root.resolve())
-        # A loop of links, a name that is too long or that has a zero byte.
-        except (OSError, RuntimeError, ValueError):
+            root = self._real_root = self._real_root or os.path.realpath(self.root)
+            place = os.path.realpath(f"{self.root}/{path}")
+        # A name that is too long or that has a zero byte.
+        except (OSError, ValueError):
             return None
+        is_inside = place.startswith(f"{root}{os.sep}")
         raw = read_file(place, bytes_max=FILE_BYTES_MAX) if is_inside else None
         if raw is None or b"\0" in raw:
             return None
-        return raw.decode("utf-8", "replace").replace("\r\n", "\n")
+        return raw.replace(b"\r\n", b"\n").decode("utf-8", "replace")
 
     def is_unmerged(self, branch: str) -> bool:
         """Return whether a branch is still there, and Git has it merged nowhere here.

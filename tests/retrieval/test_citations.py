@@ -71,27 +71,27 @@ def only(brain: Brain, query: str = TEXT) -> Item:
     return item
 
 
-def said(brain: Brain) -> list[str]:
+def cites_of(brain: Brain) -> list[str]:
     return [one.line() for one in only(brain).cites]
 
 
-def test_cited_code_is_called_the_same_moved_changed_or_gone(brain: Brain, root: Path) -> None:
+def test_cited_code_is_called_the_same_moved_changed_or_removed(brain: Brain, root: Path) -> None:
     brain.remember(TEXT, cites=["src/pay.py:9-11", "src/pay.py#charge"])
-    assert said(brain) == ["src/pay.py:9-11", "src/pay.py#charge"]
+    assert cites_of(brain) == ["src/pay.py:9-11", "src/pay.py#charge"]
     assert "cites src/pay.py:9-11 | cites src/pay.py#charge" in brain.recall(TEXT).evidence
 
     edit(root, "RETRIES = 3\n", "RETRIES = 3\nPAUSE = 1\n")
-    assert said(brain) == [
+    assert cites_of(brain) == [
         "src/pay.py:9-11 (moved to 10)",
         "src/pay.py#charge (moved to 8)",
     ]
     edit(root, "            return True", "            return Receipt(card)")
-    assert said(brain) == [
+    assert cites_of(brain) == [
         "src/pay.py:9-11 (changed, now 10)",
         "src/pay.py#charge (changed, now 8)",
     ]
     (root / "src" / "pay.py").unlink()
-    assert said(brain) == ["src/pay.py:9-11 (gone)", "src/pay.py#charge (gone)"]
+    assert cites_of(brain) == ["src/pay.py:9-11 (gone)", "src/pay.py#charge (gone)"]
 
 
 def test_code_that_went_to_another_file_is_found_there(brain: Brain, root: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_place_that_the_text_names_is_cited_if_it_exists(brain: Brain, root: P
     assert [one.line() for one in only(brain, text).cites] == ["src/pay.py:3 (changed)"]
 
 
-def test_what_is_gone_ranks_last_and_what_binds_stays(brain: Brain, root: Path) -> None:
+def test_removed_code_ranks_last_and_what_binds_stays(brain: Brain, root: Path) -> None:
     brain.remember(TEXT, cites=["src/pay.py#charge"])
     brain.remember("Card refunds never fail at the gateway, says support")
     query = f"{TEXT}, what of refunds?"
@@ -134,23 +134,23 @@ def test_what_is_gone_ranks_last_and_what_binds_stays(brain: Brain, root: Path) 
     assert items[0].kind == "rule"
 
 
-def test_code_that_is_not_yet_on_this_branch_is_not_gone(brain: Brain, root: Path) -> None:
+def test_code_that_is_not_yet_on_this_branch_is_not_removed(brain: Brain, root: Path) -> None:
     git = root / ".git"
     (git / "refs" / "heads" / "feature").write_text(f"{'b2' * 20}\n")
     (git / "HEAD").write_text("ref: refs/heads/feature\n")
     brain.remember(TEXT, cites=["src/pay.py#charge"])
     (root / "src" / "pay.py").unlink()
-    assert said(brain) == ["src/pay.py#charge (gone)"]
+    assert cites_of(brain) == ["src/pay.py#charge (gone)"]
 
     (git / "HEAD").write_text("ref: refs/heads/main\n")
-    assert said(brain) == ["src/pay.py#charge (not on this branch)"]
+    assert cites_of(brain) == ["src/pay.py#charge (not on this branch)"]
     (git / "HEAD").write_text("ref: refs/heads/other\n")
-    assert said(brain) == ["src/pay.py#charge (not on this branch)"]
+    assert cites_of(brain) == ["src/pay.py#charge (not on this branch)"]
 
     # Once the branch is deleted, its code is here or nowhere.
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     (git / "refs" / "heads" / "feature").unlink()
-    assert said(brain) == ["src/pay.py#charge (gone)"]
+    assert cites_of(brain) == ["src/pay.py#charge (gone)"]
 
 
 def test_citations_are_checked_only_in_their_repository(
@@ -164,10 +164,10 @@ def test_citations_are_checked_only_in_their_repository(
 
     for cwd in (str(tmp_path / "other"), str(tmp_path / "plain"), "relative", None):
         elsewhere = brain.acting_as(contact=ClientInfo(cwd=cwd))
-        assert said(elsewhere) == ["src/pay.py#charge"]
+        assert cites_of(elsewhere) == ["src/pay.py#charge"]
 
 
-def test_what_cannot_be_read_is_kept_with_a_warning(brain: Brain, root: Path) -> None:
+def test_what_cannot_be_read_is_stored_with_a_warning(brain: Brain, root: Path) -> None:
     (root / "src" / "key.py").write_text('TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"\n')
     cites = ["src/none.py:1", "src/pay.py:400", "src/key.py:1"]
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_kept_with_a_warning(brain: Brain, root: Path) ->
         "src/none.py:1, src/pay.py:400, src/key.py:1 cannot be read here, so it is not checked "
         "later.",
     )
-    assert said(brain) == cites
+    assert cites_of(brain) == cites
 
 
 def test_what_is_no_place_is_refused(brain: Brain) -> None:
@@ -198,16 +198,16 @@ def test_a_new_version_cites_what_the_old_one_did(brain: Brain, root: Path) -> N
     text = f"{TEXT} and five times at night"
 
     [other] = [brain.revise.supersede(str(stored.id), text, reason="measured")]
-    assert said(brain) == ["src/pay.py#charge (moved to 8)"]
+    assert cites_of(brain) == ["src/pay.py#charge (moved to 8)"]
     brain.revise.supersede(str(other.id), f"{text}.", reason="again", cites=["src/pay.py:3"])
-    assert said(brain) == ["src/pay.py:3"]
+    assert cites_of(brain) == ["src/pay.py:3"]
 
 
 def test_paths_are_relative_to_the_folder_or_the_root(brain: Brain, root: Path) -> None:
     inside = brain.acting_as(contact=ClientInfo(cwd=str(root / "src")))
     given = ["pay.py:3", str(root / "src" / "pay.py") + ":4", "src/pay.py#charge"]
     inside.remember(TEXT, cites=given)
-    assert said(brain) == ["src/pay.py:3", "src/pay.py:4", "src/pay.py#charge"]
+    assert cites_of(brain) == ["src/pay.py:3", "src/pay.py:4", "src/pay.py#charge"]
 
 
 def test_cited_files_are_found_by_their_names(brain: Brain) -> None:
@@ -275,4 +275,4 @@ def test_prompts_and_worktrees_see_the_same_repository(tmp_path: Path) -> None:
         opened.acting_as(contact=ClientInfo(cwd=str(side))).remember(TEXT, cites=["src/pay.py:3"])
         brain = opened.acting_as(contact=ClientInfo(cwd=str(root)))
         edit(root, "RETRIES = 3", "RETRIES = 5")
-        assert said(brain) == ["src/pay.py:3 (changed)"]
+        assert cites_of(brain) == ["src/pay.py:3 (changed)"]

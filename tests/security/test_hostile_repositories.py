@@ -26,9 +26,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def tree(root: Path) -> WorkingTree:
-    found = WorkingTree.above(str(root))
-    assert found is not None
-    return found
+    opened_tree = WorkingTree.above(str(root))
+    assert opened_tree is not None
+    return opened_tree
 
 
 def test_nothing_outside_of_the_root_is_read(root: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_files_that_never_end_are_too_large_or_not_text_are_not_read(root: Path)
         assert brain.recall(TEXT).items
 
 
-def test_what_looks_like_git_leads_nowhere(root: Path, tmp_path: Path) -> None:
+def test_imitations_of_git_lead_nowhere(root: Path, tmp_path: Path) -> None:
     git = root / ".git"
     (tmp_path / "key").write_text(f"{'ab' * 20}\n")
     for head in (

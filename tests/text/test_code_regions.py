@@ -40,8 +40,8 @@ def test_symbols_are_found_with_all_their_lines() -> None:
     assert not list(text.definitions("os"))
 
 
-def test_definitions_and_calls_are_told_apart() -> None:
-    for text, name, found in [
+def test_definitions_and_calls_are_distinguished() -> None:
+    for text, name, expected in [
         ("func (w *Worker) Run(ctx context.Context) error {\n\treturn nil\n}\n", "Run", (1, 3)),
         ("x := w.Run(ctx)\n", "Run", None),
         ("    return Run(a) {\n", "Run", None),
@@ -55,7 +55,7 @@ def test_definitions_and_calls_are_told_apart() -> None:
         ("  # see Level\n", "Level", None),
     ]:
         regions = [(one.line, one.lines) for one in source(text).definitions(name)]
-        assert regions == ([found] if found else []), text
+        assert regions == ([expected] if expected else []), text
 
 
 def test_what_formatters_change_is_the_same_code() -> None:

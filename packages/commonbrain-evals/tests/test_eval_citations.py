@@ -1,4 +1,4 @@
-"""The edits of `brain eval citations` are sound, and what becomes of cited code is told right."""
+"""The edits of `brain eval citations` are sound, and what becomes of cited code is judged right."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from commonbrain_evals.citations import evaluate, read_edits
 from commonbrain_models.calibration import CalibrationSplit
 
 
-def test_both_halves_have_edits_of_each_language_and_verdict() -> None:
+def test_both_halves_have_edits_of_each_language_and_outcome() -> None:
     files, edits = read_edits()
 
     assert len(edits) >= 60
@@ -18,7 +18,7 @@ def test_both_halves_have_edits_of_each_language_and_verdict() -> None:
     assert all(edit.cite.split(":")[0].split("#")[0] in files for edit in edits)
 
 
-def test_what_became_of_cited_code_is_told_right() -> None:
+def test_what_became_of_cited_code_is_judged_right() -> None:
     report = evaluate(*read_edits())
 
     for figure in report.figures[:2]:

@@ -122,9 +122,9 @@ class CitingAuthor:
         if not citation or citation.seen is None:
             return unseen
         text = SourceText(self._tree.read(citation.place.path) or "", is_python=False)
-        stands = text.cut(Region(line=citation.seen.line, lines=citation.seen.lines))
+        code = text.cut(Region(line=citation.seen.line, lines=citation.seen.lines))
         # A short value could be guessed by its digest.
-        return replace(citation, seen=None) if self.scanner.find(stands) else citation
+        return replace(citation, seen=None) if self.scanner.find(code) else citation
 
 
 def _parsed(text: str) -> CodePlace:

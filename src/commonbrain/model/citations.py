@@ -27,7 +27,7 @@ class CitationStatus(StrEnum):
     MOVED = "moved"
     """It stands unchanged on another line or in another file."""
     CHANGED = "changed"
-    GONE = "gone"
+    MISSING = "gone"
     ABSENT = "absent"
     """It is not on this branch; the memory was written on another one."""
 
@@ -56,6 +56,8 @@ class Fingerprint:
     line: int
     """The first line when it was cited."""
     lines: int
+    raw: str
+    """A digest of its text as it is, which costs less to compare than the next one."""
     digest: str
     """Of its tokens, so that spacing and line breaks do not count."""
     tokens: int
@@ -95,7 +97,7 @@ class CheckedCitation:
                 return f"{self.place} (changed, now {self._shorter()})"
             case CitationStatus.ABSENT:
                 return f"{self.place} (not on this branch)"
-            case CitationStatus.CHANGED | CitationStatus.GONE:
+            case CitationStatus.CHANGED | CitationStatus.MISSING:
                 return f"{self.place} ({self.status})"
             case _:
                 return self.place
@@ -119,26 +121,26 @@ class Checkout:
 
 def parse_place(text: str) -> CodePlace | None:
     """Parse `path:line`, `path:line-line` or `path#symbol`; None if it is none of them."""
-    found = _PLACE.fullmatch(text.strip().removeprefix("./"))
-    return None if found is None else _place_of(found)
+    match = _PLACE.fullmatch(text.strip().removeprefix("./"))
+    return None if match is None else _place_of(match)
 
 
 def places_in(text: str) -> Iterator[CodePlace]:
     """Find the places in code that a text names by their line."""
-    for found in _PLACE.finditer(text):
-        place = _place_of(found)
+    for match in _PLACE.finditer(text):
+        place = _place_of(match)
         if place is not None and place.line is not None:
             yield place
 
 
-def _place_of(found: re.Match[str]) -> CodePlace | None:
-    path = found["path"].lstrip("([{").removeprefix("./")
-    line, end = (int(found[name]) if found[name] else None for name in ("line", "end"))
+def _place_of(match: re.Match[str]) -> CodePlace | None:
+    path = match["path"].lstrip("([{").removeprefix("./")
+    line, end = (int(match[name]) if match[name] else None for name in ("line", "end"))
     if not _PATH.fullmatch(path) or not path.isprintable() or ".." in path.split("/"):
         return None
     if line is not None and end is not None and not line <= end < line + LINES_MAX:
         return None
-    return CodePlace(path=path, line=line, end=None if end == line else end, symbol=found["symbol"])
+    return CodePlace(path=path, line=line, end=None if end == line else end, symbol=match["symbol"])
 
 
 def stored_citations(citations: Sequence[Citation]) -> list[dict[str, object]]:
@@ -178,7 +180,11 @@ def _read(stored: Mapping[str, Any]) -> Citation | None:
         numbers = {name: int(stored[name]) for name in ("line", "lines", "tokens", "head")}
         around = {name: int(stored[name]) for name in ("before", "after") if name in stored}
         seen = Fingerprint(
-            digest=str(stored["digest"]), bag=tuple(map(int, stored["bag"])), **numbers, **around
+            raw=str(stored["raw"]),
+            digest=str(stored["digest"]),
+            bag=tuple(map(int, stored["bag"])),
+            **numbers,
+            **around,
         )
     except (KeyError, TypeError, ValueError):
         return Citation(place=place)

@@ -59,12 +59,12 @@ class CitedCode:
         if self.tree.is_late:
             return CheckedCitation(place=str(place))
         here = self._in(place.path, place, seen=seen)
-        found = here or self._elsewhere(place, seen)
-        if found is not None:
-            return found
+        match = here or self._elsewhere(place, seen)
+        if match is not None:
+            return match
         if self.tree.is_partial:
             return CheckedCitation(place=str(place))
-        status = CitationStatus.GONE if self._is_of_here(at) else CitationStatus.ABSENT
+        status = CitationStatus.MISSING if self._is_of_here(at) else CitationStatus.ABSENT
         return CheckedCitation(place=str(place), status=status)
 
     def _in(self, path: str, place: CodePlace, *, seen: Fingerprint) -> CheckedCitation | None:
@@ -75,9 +75,9 @@ class CitedCode:
         if place.symbol is not None:
             return self._symbol_in(path, source, place=place, seen=seen)
         is_copied = path != place.path and self.tree.read(place.path) is not None
-        found = source.find(seen, distinct_from=_COPIED_FROM if is_copied else DISTINCT_FROM)
-        if found is not None:
-            return self._found(path, found, place=place, seen=seen)
+        match = source.find(seen, distinct_from=_COPIED_FROM if is_copied else DISTINCT_FROM)
+        if match is not None:
+            return self._unchanged(path, match, place=place, seen=seen)
         changed = source.find_changed(seen) if path == place.path else None
         return None if changed is None else self._changed(path, changed, place=place)
 
@@ -87,7 +87,7 @@ class CitedCode:
         defined = list(source.definitions(place.symbol or ""))
         for region in defined:
             if source.has_at(seen, region.line, lines=region.lines):
-                return self._found(path, region.line, place=place, seen=seen)
+                return self._unchanged(path, region.line, place=place, seen=seen)
         likeness = {one.line: similarity(seen, tokens_of(source.cut(one))) for one in defined}
         line = max(likeness, key=lambda at: likeness[at], default=None)
         if path == place.path:
@@ -104,10 +104,10 @@ class CitedCode:
         # Lines of a file that is still there are looked for only in one of its name.
         has_name = place.symbol is None and self._source(place.path) is not None
         for path in self.tree.others(place.path, has_name=has_name):
-            found = self._in(path, place, seen=seen)
-            if found is not None and found.status is CitationStatus.MOVED:
-                return found
-            changed = changed or found
+            match = self._in(path, place, seen=seen)
+            if match is not None and match.status is CitationStatus.MOVED:
+                return match
+            changed = changed or match
         return changed
 
     def _source(self, path: str) -> SourceText | None:
@@ -117,7 +117,7 @@ class CitedCode:
             self._sources[path] = (text and SourceText(text, is_python=is_python)) or None
         return self._sources[path]
 
-    def _found(
+    def _unchanged(
         self, path: str, line: int, *, place: CodePlace, seen: Fingerprint
     ) -> CheckedCitation:
         if path == place.path and line == seen.line:
@@ -150,7 +150,7 @@ def check_citations(table: Table, *, asks_git: bool) -> None:
     count = table.plan.budget.max_items
     first = table.ranked[:count]
     checked = check_each(first, table.plan.caller, asks_git=asks_git)
-    last = [one for one in checked if _is_gone(one) and not is_persons_blocker(one.memory)]
+    last = [one for one in checked if _is_missing(one) and not is_persons_blocker(one.memory)]
     if last and table.plan.query and table.plan.budget.order is Order.RELEVANCE:
         checked = assign_scores([*(one for one in checked if one not in last), *last], first)
     table.ranked = [*checked, *table.ranked[count:]]
@@ -167,10 +167,10 @@ def check_each(
     return [checks.describe(one) for one in candidates]
 
 
-def _is_gone(candidate: Candidate) -> bool:
+def _is_missing(candidate: Candidate) -> bool:
     """Return whether nothing of the code that it cites is left."""
     cites = candidate.cites
-    return bool(cites) and all(one.status is CitationStatus.GONE for one in cites)
+    return bool(cites) and all(one.status is CitationStatus.MISSING for one in cites)
 
 
 @dataclass(frozen=True, slots=True)

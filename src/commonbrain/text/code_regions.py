@@ -125,8 +125,8 @@ class SourceText:
         if self.is_python and (tree := _parse(self.text)) is not None:
             yield from islice(_defined_in(tree, name), _DEFINITIONS_MAX)
             return
-        found = re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", self.text)
-        for occurrence in islice(found, _STARTS_MAX):
+        match = re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", self.text)
+        for occurrence in islice(match, _STARTS_MAX):
             line = bisect_right(self.starts, occurrence.start())
             if line > len(self.lines):
                 return
@@ -181,6 +181,7 @@ class SourceText:
         return Fingerprint(
             line=region.line,
             lines=region.lines,
+            raw=_raw(self.cut(region)),
             digest=_digest(tokens),
             tokens=len(tokens),
             head=head,
@@ -195,6 +196,8 @@ class SourceText:
     def has_at(self, seen: Fingerprint, line: int, *, lines: int | None = None) -> bool:
         """Return whether the code stands at a line, by default over any number of lines."""
         if lines is not None:
+            if _raw(self.cut(Region(line=line, lines=lines))) == seen.raw:
+                return True
             tokens = tokens_of(self.cut(Region(line=line, lines=lines)))
             return len(tokens) == seen.tokens and _digest(tokens) == seen.digest
         # More lines than code takes that was wrapped.
@@ -207,8 +210,8 @@ class SourceText:
     def find(self, seen: Fingerprint, *, distinct_from: int = DISTINCT_FROM) -> int | None:
         """Return the line at which the code stands unchanged; None if it does not.
 
-        Code of fewer tokens than `distinct_from` counts only at its place, or beside a line that
-        was beside it.
+        Code of fewer tokens than `distinct_from` counts only at its place, or next to a line
+        that was next to it.
         """
         places = (at for at, head in enumerate(self.heads, 1) if head == seen.head)
         same = [at for at in islice(places, _STARTS_MAX) if self.has_at(seen, at)]
@@ -274,8 +277,8 @@ def _scan(text: str, *, count: int = sys.maxsize) -> tuple[list[str], int]:
     """Return the first tokens, and where the last of them ends."""
     tokens: list[str] = []
     end = 0
-    for found in _TOKEN.finditer(text):
-        part = found.group()
+    for match in _TOKEN.finditer(text):
+        part = match.group()
         if part == ";":
             continue
         if part in _CLOSING and tokens and tokens[-1] == ",":
@@ -283,7 +286,7 @@ def _scan(text: str, *, count: int = sys.maxsize) -> tuple[list[str], int]:
         if len(tokens) == count:
             break
         tokens.append(f'"{part[1:-1]}"' if part[0] == "'" and len(part) > 1 else part)
-        end = found.end()
+        end = match.end()
     return tokens, end
 
 
@@ -306,13 +309,17 @@ def _short(token: str) -> int:
     return crc32(token.encode("utf-8", "replace")) & _BAG_BITS
 
 
+def _raw(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
 def _digest(tokens: Sequence[str]) -> str:
     return blake2b("\0".join(tokens).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def _head(line: str) -> int | None:
-    found = _FIRST.match(line)
-    return None if found is None else crc32(found[1].encode("utf-8", "replace"))
+    match = _FIRST.match(line)
+    return None if match is None else crc32(match[1].encode("utf-8", "replace"))
 
 
 def _mark(line: str) -> int | None:

@@ -63,12 +63,12 @@ class EditJudgement:
     language: str
     cite: str
     expected: str
-    said: str
+    reported: str
 
     @property
     def is_right(self) -> bool:
         """Whether it was said what the label says."""
-        return self.said == self.expected
+        return self.reported == self.expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +126,11 @@ def _judge(edit: CitedEdit, files: Mapping[str, str]) -> EditJudgement:
         language=edit.language,
         cite=edit.cite,
         expected=f"{edit.verdict} {edit.at or ''}".strip(),
-        said=_said(checked),
+        reported=_reported(checked),
     )
 
 
-def _said(checked: CheckedCitation) -> str:
+def _reported(checked: CheckedCitation) -> str:
     at = checked.now_at if checked.status is CitationStatus.MOVED else None
     return f"{checked.status} {at or ''}".strip()
 
@@ -174,7 +174,7 @@ def show_citations(report: CitationReport) -> None:
     show_lines([report.data, f"sha256 {report.sha256}"])
     show_figures("Citations", report.figures, columns=("half", "sort", "edits", "right"))
     show_lines(
-        f"{row.language}, {row.sort}: {row.cite} is {row.expected}, said {row.said}"
+        f"{row.language}, {row.sort}: {row.cite} is {row.expected}; reported {row.reported}"
         for row in report.rows
         if row.half is CalibrationSplit.CALIBRATE and not row.is_right
     )
