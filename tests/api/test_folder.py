@@ -1,5 +1,6 @@
 """Which project a folder belongs to, and what its files can switch off."""
 
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -95,13 +96,40 @@ def test_nearest_name_is_used_and_every_file_can_switch_off(tmp_path: Path) -> N
 
 
 def test_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
-    worktree = made(tmp_path / "tides-fix")
-    (worktree / ".git").write_text(f"gitdir: {tmp_path}/tides/.git/worktrees/tides-fix\n")
-    module = made(tmp_path / "tides" / "vendor")
-    (module / ".git").write_text("gitdir: ../.git/modules/vendor\n")
+    def git(folder: Path, *words: str) -> None:
+        options = (*("-c", "user.name=ann"), *("-c", "user.email=ann@example.org"))
+        always = ("-c", "protocol.file.allow=always", *options)
+        line = ["git", *always, *words]
+        subprocess.run(line, cwd=folder, check=True, capture_output=True)
 
-    assert find_folder_config(worktree).project == "tides"
-    assert find_folder_config(module).project == "vendor"
+    lib, tides, bare = made(tmp_path / "lib"), made(tmp_path / "tides"), made(tmp_path / "moon.git")
+    for folder in (lib, tides):
+        git(folder, "init", "-b", "main")
+        git(folder, "commit", "--allow-empty", "-m", "Begin")
+    git(tides, "submodule", "add", str(lib), "vendor/lib")
+    git(tides, "worktree", "add", str(tmp_path / "tides-fix"))
+    git(tides / "vendor" / "lib", "worktree", "add", "-b", "fix", str(tmp_path / "lib-fix"))
+    git(bare, "clone", "--bare", str(lib), ".")
+    git(bare, "worktree", "add", "-b", "fix", str(tmp_path / "moon-fix"))
+
+    for folder, project in [
+        (tmp_path / "tides-fix" / "src", "tides"),
+        (tides / "vendor" / "lib", "lib"),
+        (tmp_path / "lib-fix", "lib"),
+        (tmp_path / "moon-fix", "moon"),
+    ]:
+        assert find_folder_config(folder).project == project
+
+
+def test_file_that_came_with_a_folder_makes_it_no_worktree_of_another(tmp_path: Path) -> None:
+    secret = made(tmp_path / "secret")
+    line = ["git", "init", "-b", "main"]
+    subprocess.run(line, cwd=secret, check=True, capture_output=True)
+    (secret / ".git" / "worktrees" / "x").mkdir(parents=True)
+    hostile = made(tmp_path / "hostile")
+    for target in (secret / ".git" / "worktrees" / "x", secret / ".git", Path("../secret/.git")):
+        (hostile / ".git").write_text(f"gitdir: {target}\n")
+        assert find_folder_config(hostile).project == "hostile"
 
 
 def test_home_that_is_a_repository_is_no_project(

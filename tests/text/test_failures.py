@@ -205,4 +205,4 @@ def test_command_is_known_in_its_wrappings(command: str, key: str) -> None:
     ],
 )
 def test_what_counts_as_a_failure(command: str, code: int, output: str, *, is_one: bool) -> None:
-    assert is_failure(command, code, output) is is_one
+    assert is_failure(command, code, output=output) is is_one

@@ -16,6 +16,7 @@ from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.observability.hook_runs import state_folder
+from commonbrain.working_tree import DEPTH_MAX, Repository
 
 CONFIG_FILE: Final = ".commonbrain.toml"
 """The settings file for a folder and everything below it."""
@@ -23,11 +24,8 @@ CAPTURE_MODES: Final = ("off", "tags", "turns")
 """What hooks store of an agent's last message: nothing, tagged lines, or decisions too."""
 _TRUSTED: Final = "trusted-projects"
 """The file of digests of trusted files and their names, in the folder of the state."""
-_DEPTH_MAX: Final = 64
 _BYTES_MAX: Final = 2048
 """Long names with many dots take the parser time by their square; this many bytes take 0.02 s."""
-_WORKTREES: Final = "/.git/worktrees/"
-"""Follows the repository's folder in the `.git` file of a worktree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
         state: the folder of the user's state; that of the environment by default.
 
     """
-    above = [path, *path.parents][:_DEPTH_MAX]
+    above = [path, *path.parents][:DEPTH_MAX]
     files = _files(above)
     modes = [one.capture for one in files if one.capture]
     off = [one.path for one in files if not one.has_hooks]
@@ -104,7 +102,7 @@ def trust_project(path: Path) -> tuple[Path, str]:
         UnavailableError: it cannot be recorded.
 
     """
-    files = _files([path, *path.parents][:_DEPTH_MAX])
+    files = _files([path, *path.parents][:DEPTH_MAX])
     file = next((one for one in files if one.project), None)
     if file is None or file.project is None:
         raise InvalidInputError(
@@ -152,21 +150,9 @@ def _repository(folder: Path) -> str | None:
 
     A home folder that is a repository, as some users have for their settings, is no project.
     """
-    mark = folder / ".git"
-    if folder == Path.home() or not mark.exists():
-        return None
-    name = _main_worktree(mark).name
+    repository = None if folder == Path.home() else Repository.at(folder)
+    name = repository.name if repository else ""
     return name if name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX else None
-
-
-def _main_worktree(mark: Path) -> Path:
-    """Return the folder of the main worktree, since all worktrees are one project."""
-    if mark.is_file():
-        points_to, _, _ = _head(mark).decode(errors="replace").partition(_WORKTREES)
-        repository = points_to.removeprefix("gitdir:").strip()
-        if repository and _WORKTREES in _head(mark).decode(errors="replace"):
-            return Path(repository)
-    return mark.parent
 
 
 def _head(path: Path) -> bytes:

@@ -116,6 +116,7 @@ def _parse_objects(lines: list[str]) -> Iterator[dict[str, Any]]:
 # A list is given by repeating its option, which reads better in the singular.
 SINGULAR: Final = {
     "tags": "tag",
+    "cites": "cite",
     "kinds": "kind",
     "labels": "label",
     "keywords": "keyword",

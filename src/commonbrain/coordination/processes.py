@@ -19,6 +19,7 @@ from commonbrain.model.sessions import (
 )
 from commonbrain.model.timestamps import to_utc
 from commonbrain.model.values import dataclass
+from commonbrain.working_tree import Repository
 
 if TYPE_CHECKING:
     import psutil
@@ -75,7 +76,6 @@ ROOTS: Final = frozenset("init launchd systemd".split())
 """Processes that adopt orphans, and are no client."""
 _ANCESTORS_MAX: Final = 8
 _DEPTH_MAX: Final = 64
-_LINE_CHARS_MAX: Final = 4096
 _HOST_CHARS_MAX: Final = 255
 
 
@@ -144,10 +144,15 @@ class LocalProcesses:
 
     def checkout(self, folder: str | None) -> Mapping[str, str]:
         """Read the branch from the repository's files; Git itself would take longer."""
-        try:
-            return _checkout(Path(folder)) if folder else {}
-        except OSError:
+        repository = Repository.above(Path(folder)) if folder else None
+        if repository is None or (at := repository.branch or repository.commit) is None:
             return {}
+        shown = {BRANCH: at, WORKTREE: str(repository.root)}
+        return {
+            name: value
+            for name, value in shown.items()
+            if value.isprintable() and len(value) <= METADATA_CHARS_MAX
+        }
 
     def is_alive(self, process: Process) -> bool:
         """Return whether this process, identified by its start time, still runs."""
@@ -194,34 +199,6 @@ def terminal_among(ancestors: Sequence[tuple[int, str]], *, leader: int | None) 
     shell = pids.index(leader)
     client = client_among(name for _, name in ancestors[: shell + 1])
     return shell if client is None else client
-
-
-_BRANCHES: Final = "ref: refs/heads/"
-_POINTER: Final = "gitdir: "
-_COMMIT_CHARS: Final = 12
-
-
-def _checkout(folder: Path) -> Mapping[str, str]:
-    above = [folder, *folder.parents][:_DEPTH_MAX]
-    root = next((one for one in above if (one / ".git").exists()), None)
-    if root is None:
-        return {}
-    repository = root / ".git"
-    if repository.is_file():
-        repository = root / _first_line(repository).removeprefix(_POINTER)
-    head = _first_line(repository / "HEAD")
-    branch = head.removeprefix(_BRANCHES) if head.startswith(_BRANCHES) else head[:_COMMIT_CHARS]
-    shown = {BRANCH: branch, WORKTREE: str(root)}
-    return {
-        name: value
-        for name, value in shown.items()
-        if value.isprintable() and len(value) <= METADATA_CHARS_MAX
-    }
-
-
-def _first_line(file: Path) -> str:
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline(_LINE_CHARS_MAX).strip()
 
 
 def client_among(names: Iterable[str]) -> int | None:

@@ -32,6 +32,7 @@ from commonbrain.history.unit_of_work import (
     vectors_of,
     write_unit,
 )
+from commonbrain.ingestion.citations import CitingAuthor
 from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.pending_acks import check_pending_acks, check_pending_acks_of
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
@@ -306,6 +307,8 @@ class Revise:
             scanner=self.services.secret_scanner,
             parameters=self.services.parameters_for(self.caller),
         )
+        author = CitingAuthor(self.caller, self.services.secret_scanner)
+        prepared = author.cite_code(prepared, replaces=old.payload)
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         made = embed_drafts([prepared], self.caller, services=self.services)

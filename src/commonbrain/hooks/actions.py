@@ -35,6 +35,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Authority, Role, Trust
+from commonbrain.model.sessions import ClientInfo
 from commonbrain.observability.hook_runs import (
     BY_WORDS,
     HOOK_TRANSPORT,
@@ -180,6 +181,7 @@ def _run_as_client(
     brain = base_brain.identified().acting_as(
         session=request.event.session or None,
         project=settings.project or request.folder.project,
+        contact=ClientInfo(cwd=str(request.event.folder) if request.event.folder else None),
         # A model wrote the captured text: it cannot claim more trust than its user.
         trust_ceiling=Trust.USER_CLAIM,
         role=Role.WRITER,

@@ -277,14 +277,14 @@ def _initial_state(prepared: PreparedDraft) -> State:
 
 
 def _payload(prepared: PreparedDraft) -> Mapping[str, object]:
-    """Name the other readers of a private memory, its section, and the origin if imported.
+    """Name the other readers of a private memory, its section, code and origin if imported.
 
     A message names its recipients itself.
     """
     draft = prepared.draft
     is_shared = draft.audience and prepared.scope is Scope.PRIVATE
     is_message = prepared.admitted.kind is Kind.MESSAGE
-    payload: dict[str, object] = {}
+    payload = {**prepared.seen}
     if is_shared and not is_message:
         payload[AUDIENCE] = list(draft.audience)
     if draft.section:

@@ -38,6 +38,7 @@ from commonbrain.model.limits import (
     ATOMIC_WORDS_MAX,
     ATTACHMENT_BYTES_MAX,
     CHUNKS_MAX,
+    CITATIONS_MAX,
     NAME_CHARS_MAX,
     RAW_TEXT_BYTES_MAX,
     SOURCE_REF_CHARS_MAX,
@@ -56,15 +57,7 @@ from commonbrain.model.memory import (
     texts_of,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import (
-    Authority,
-    Caller,
-    Role,
-    Scope,
-    Trust,
-    check_may_write,
-    granted,
-)
+from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust, check_may_write, granted
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.security.authority import authority_of
@@ -123,6 +116,8 @@ if TYPE_CHECKING:
         """People that the text does not mention by `@name`."""
         source_ref: str | None
         """Where it comes from: a URL, a file and line, a ticket."""
+        cites: Sequence[str] | None
+        """Code that it is about: `path:line`, `path:line-line` or `path#symbol`, at most 8."""
         source_message: str | None
         """The id of the message from which the text comes."""
         derived_from: Sequence[str] | None
@@ -243,6 +238,7 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "trust": partial(parse_choice, Trust),
     "tags": _names,
     "people": _names,
+    "cites": _names,
     "derived_from": _ids,
     "depends_on": _ids,
     "occurred_at": instant,
@@ -287,6 +283,8 @@ class PreparedDraft:
     rationale_vectors: tuple[Matrix, ...] = ()
     parameters: Parameters = DEFAULTS
     """The parameters in force for its author."""
+    seen: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What its author saw of the code that it cites, and where, for the payload."""
 
     @property
     def text(self) -> str:
@@ -575,7 +573,7 @@ def _check_bounds(draft: Draft) -> Rejection | None:
             )
     if draft.confidence is not None and not 0 <= draft.confidence <= 1:
         return _limit_exceeded(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
-    for what in ("tags", "people", "derived_from", "depends_on"):
+    for what in ("tags", "people", "cites", "derived_from", "depends_on"):
         given, most = len(getattr(draft, what)), _COUNTS_MAX[what]
         if given > most:
             return _limit_exceeded(f"{given} {what} were given; {most} are allowed.")
@@ -592,6 +590,7 @@ _CHARS_MAX = {
 }
 _COUNTS_MAX = {
     **dict.fromkeys(("tags", "people"), TAGS_MAX),
+    "cites": CITATIONS_MAX,
     **dict.fromkeys(("derived_from", "depends_on"), SOURCES_MAX),
 }
 

@@ -19,6 +19,7 @@ from commonbrain.ingestion.batch import (
     save_reply,
 )
 from commonbrain.ingestion.change_detection import DetectedChange, changed_by, detect_changes
+from commonbrain.ingestion.citations import CitingAuthor
 from commonbrain.ingestion.commit import (
     build_memory,
     check_expiry,
@@ -129,9 +130,9 @@ class Remember:
                 one day.
             known: `kind` (rule, fact, incident, task, event, episode, atom or message; by default
                 the words decide), `headline`, `label`, `project`, `scope`, `tags`, `people`,
-                `source_ref`, `trust`, `confidence`, `derived_from`, `depends_on`, `occurred_at`,
-                `expires_at`, `distinct_because` and more, as `DraftFields` explains them; and the
-                columns of the kind, such as `severity` of a rule or `due_at` of a task. Only with
+                `source_ref`, `cites`, `trust`, `confidence`, `derived_from`, `depends_on`,
+                `occurred_at`, `expires_at`, `distinct_because` and more, as `DraftFields` explains
+                them; and the columns of the kind, such as `severity` of a rule. Only with
                 a plain text.
 
         Returns:
@@ -171,7 +172,7 @@ class Remember:
         """
         check_address((idempotency_key or "",), self.services.secret_scanner)
         timer = StageTimer(self.services.clock)
-        validated = [self._prepare(one, options=options, timer=timer) for one in drafts]
+        validated = self._prepare_each(drafts, options=options, timer=timer)
         idempotency = (
             None if idempotency_key is None else make_idempotency_record(idempotency_key, validated)
         )
@@ -247,20 +248,27 @@ class Remember:
             options=options,
         )
 
+    def _prepare_each(
+        self, drafts: Sequence[Draft], *, options: WriteOptions, timer: StageTimer
+    ) -> list[PreparedDraft | Rejection]:
+        author = CitingAuthor(self.caller, self.services.secret_scanner)
+        return [self._prepare(one, options=options, author=author, timer=timer) for one in drafts]
+
     def _prepare(
-        self, draft: Draft, *, options: WriteOptions, timer: StageTimer
+        self, draft: Draft, *, options: WriteOptions, author: CitingAuthor, timer: StageTimer
     ) -> PreparedDraft | Rejection:
         parameters = self.services.parameters_for(self.caller)
         if options.redacts_messages and draft.kind == Kind.MESSAGE:
             parameters = replace(parameters, secrets=OnSecret.REDACT)
         try:
-            return prepare_drafts(
+            prepared = prepare_drafts(
                 draft,
                 self.caller,
                 scanner=self.services.secret_scanner,
                 parameters=parameters,
                 timer=timer,
             )
+            return author.cite_code(prepared)
         except (InvalidInputError, RejectedError) as error:
             if not options.isolates_items:
                 raise
@@ -350,7 +358,7 @@ class Remember:
     ) -> list[ItemResult]:
         """Return the outcomes that drafts would have after those that were previewed before."""
         timer = StageTimer(self.services.clock)
-        validated = [self._prepare(draft, options=options, timer=timer) for draft in drafts]
+        validated = self._prepare_each(drafts, options=options, timer=timer)
         before = previewed or PreviewedDrafts()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             context = self._context(tx, options)

@@ -30,6 +30,8 @@ ARGUMENT_DEPTH_MAX: Final = 16
 INVALID_FIELDS_SHOWN_MAX: Final = 20
 """Invalid fields that the refusal of one call names."""
 TAGS_MAX: Final = 50
+CITATIONS_MAX: Final = 8
+"""Places in code that one memory cites; a recall checks those of all that it shows."""
 ENTITIES_MAX: Final = 50
 """Entities of each type found in one text: tags, people, references, topics."""
 HANDOFF_CHARS_MAX: Final = 2000

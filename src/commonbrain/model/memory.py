@@ -17,13 +17,9 @@ from commonbrain.model.attachments import (
     named_texts,
     texts_in_attachment,
 )
+from commonbrain.model.citations import read_citations
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import (
-    KINDS,
-    Detail,
-    Kind,
-    MessageDetail,
-)
+from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.timestamps import instant
@@ -112,6 +108,8 @@ class Draft:
     tags: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
     source_ref: str | None = None
+    cites: tuple[str, ...] = ()
+    """Code that it is about: `path:line`, `path:line-line` or `path#symbol`."""
     occurred_at: datetime | None = None
     expires_at: datetime | None = None
     auto_captured: bool = False
@@ -284,8 +282,9 @@ class Memory:
     def keywords(self) -> str:
         """Searchable names and column values that the text does not contain."""
         named = (self.speaker, self.project, self.label, self.section, *self.tags, *self.people)
+        cited = (str(one.place) for one in read_citations(self.payload))
         columns = (getattr(self.detail, name) for name in KINDS[self.kind].searchable)
-        extra = (text for text in columns if text and text not in self.text)
+        extra = (text for text in (*columns, *cited) if text and text not in self.text)
         return " ".join(name for name in (*named, *extra) if name)
 
 
@@ -367,13 +366,13 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("author", "imported_from", "section"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
     **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes", "pinned"), (bool,)),
-    **dict.fromkeys(("tags", "people", "derived_from", "depends_on"), (tuple, list)),
+    **dict.fromkeys(("tags", "people", "cites", "derived_from", "depends_on"), (tuple, list)),
     "confidence": (int, float),
     **dict.fromkeys(("source_message_id", "rating"), (int,)),
     "thread": (ThreadRef,),
     **dict.fromkeys(("columns", "attachment"), (Mapping,)),
 }
-_MEMBERS: Final = {"tags": str, "people": str, "derived_from": int, "depends_on": int}
+_MEMBERS: Final = {"tags": str, "people": str, "cites": str, "derived_from": int, "depends_on": int}
 
 
 def check_types(draft: Draft) -> None:
@@ -432,7 +431,7 @@ def with_texts(draft: Draft, change: TextTransform) -> Draft:
 
 _PLAIN: Final = (
     *("headline", "label", "project", "source_ref", "distinct_because", "tags", "people"),
-    *("author", "section"),
+    *("author", "section", "cites"),
 )
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from commonbrain.model import limits
+from commonbrain.model.citations import CheckedCitation
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import (
     CausalField,
@@ -291,6 +292,8 @@ class Candidate:
     """What it said before."""
     source: SourceTurn | None = None
     """The turn that it came from."""
+    cites: tuple[CheckedCitation, ...] = ()
+    """The code that it cites, and what became of it."""
 
 
 PROACTIVE: Final = "proactive"

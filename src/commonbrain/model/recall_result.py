@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from commonbrain.model.citations import CheckedCitation
 from commonbrain.model.escaping import inert, inert_line, inert_part
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Conflict
@@ -128,6 +129,8 @@ class Item:
     """What it said before it was changed, if that fits after all items."""
     source: SourceTurn | None = None
     """What it was derived from, if that fits after all items."""
+    cites: tuple[CheckedCitation, ...] = ()
+    """The code that it cites, and what became of it in the working tree of the caller."""
     is_brief: bool = False
     """True if an agent sees no date, author or confidence, as only the text fits the budget."""
 
@@ -243,6 +246,7 @@ class Evidence:
     trust: str | None = None
     """None for `user_claim`, the trust of most."""
     notes: tuple[str, ...] | None = None
+    cites: tuple[str, ...] | None = None
     headline: str | None = None
     body: str | None = None
     excerpt: str | None = None
@@ -268,6 +272,7 @@ def shown_fields(item: Item) -> dict[str, Any]:
         **({} if item.is_brief else _details(item)),
         "trust": None if item.trust is Trust.USER_CLAIM else item.trust,
         "notes": tuple(map(inert, item.notes)) or None,
+        "cites": tuple(inert(one.line()) for one in item.cites) or None,
         part: inert(getattr(item, part) or ""),
         "earlier": item.earlier and inert(item.earlier),
         "source": item.source and item.source.as_shown(),
@@ -353,7 +358,8 @@ def _provenance(item: Item, fields: Mapping[str, Any], *, number: int) -> str:
         if (value := fields.get(name)) is not None
     )
     part = "headline only" if "headline" in fields else "excerpt" if "excerpt" in fields else ""
-    notes = (part, *map(inert_part, item.notes))
+    cites = (f"cites {inert_part(one)}" for one in fields.get("cites", ()))
+    notes = (part, *map(inert_part, item.notes), *cites)
     earlier = f"earlier: {inert_part(item.earlier)}" if item.earlier else ""
     return " | ".join(filter(None, (f"[{number}] {item.id}", *known, *notes, earlier)))
 

@@ -229,6 +229,11 @@ class Caller:
                 f"An agent cannot be called {self.agent}.", hint="The name means everyone."
             )
 
+    @property
+    def local_folder(self) -> str | None:
+        """The folder in which it works; None for callers of a server, which reads no files."""
+        return None if self.admission is not None else self.contact.cwd
+
     def limited_to(self, other: Self) -> Self:
         """Return this caller with no more role, trust or authority than another."""
         ceilings = (self.trust_ceiling, other.trust_ceiling)

@@ -15,6 +15,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, kinds_where
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
+from commonbrain.retrieval.citations import check_each
 from commonbrain.retrieval.order import is_persons_blocker, place_persons
 from commonbrain.retrieval.packing import pack
 from commonbrain.retrieval.proactive import is_news, record_shown, shown_to
@@ -75,6 +76,7 @@ class RecallForEdit:
             key=lambda one: (not is_persons_blocker(one.memory), -one.score, -one.memory.id),
         )
         ranked = place_persons(ranked, count=_ITEMS_MAX, is_near=lambda _: True)
+        ranked[:_ITEMS_MAX] = check_each(ranked[:_ITEMS_MAX], self.caller)
         packed = pack(ranked, Budget(max_items=_ITEMS_MAX, max_tokens=max_tokens))
         if not packed.items:
             return None

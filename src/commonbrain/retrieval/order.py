@@ -196,7 +196,7 @@ def _place_blockers(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     others = [one for place, one in enumerate(ranked) if place not in late]
     start = is_led + len(places) - len(late)
     moved = (ranked[place] for place in late)
-    return _assign_scores([*others[:start], *moved, *others[start:]], ranked)
+    return assign_scores([*others[:start], *moved, *others[start:]], ranked)
 
 
 def place_persons(
@@ -215,7 +215,7 @@ def place_persons(
         due = next((one for one in of_persons if is_due(one) and is_near(one)), None)
         if due is not None:
             rest = (one for one in ranked if one is not due)
-            return _assign_scores([*islice(rest, count - 1), due, *rest], ranked)
+            return assign_scores([*islice(rest, count - 1), due, *rest], ranked)
     return ranked
 
 
@@ -268,7 +268,7 @@ def _place_changed(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]
                     brought = Candidate(memory=newer, features={LINKED: 1.0}, score=one.score)
                     ordered[newer.id] = brought
         ordered[one.memory.id] = _mark_earlier(one, change)
-    return _assign_scores(ordered.values(), ranked)
+    return assign_scores(ordered.values(), ranked)
 
 
 def _mark_earlier(older: Candidate, change: ValueChange) -> Candidate:
@@ -319,7 +319,7 @@ def _join_matters(table: Table, ranked: list[Candidate]) -> list[Candidate]:
                 before_of[older] = id_
     if not (newer_of or before_of):
         return ranked
-    return _assign_scores(group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
+    return assign_scores(group_matters(ranked, newer_of=newer_of, before_of=before_of), ranked)
 
 
 def _find_near(
@@ -417,7 +417,7 @@ def group_matters(
     return placed.values()
 
 
-def _assign_scores(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
+def assign_scores(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
     """Give each rank the score that it had."""
     places = list(ordered)
     scores = sorted((one.score for one in ranked), reverse=True)

@@ -72,6 +72,7 @@ def to_item(candidate: Candidate) -> Item:
         tags=memory.tags,
         context=candidate.context,
         notes=candidate.notes,
+        cites=candidate.cites,
     )
 
 

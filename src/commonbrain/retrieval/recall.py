@@ -31,6 +31,7 @@ from commonbrain.model.recall_result import RecallResult, ResultStatus, certaint
 from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.browsing import arrange, count_after, fit_page, next_cursor, read_cursor
+from commonbrain.retrieval.citations import check_citations
 from commonbrain.retrieval.load import load
 from commonbrain.retrieval.order import describe, order
 from commonbrain.retrieval.packing import Packed, pack
@@ -126,6 +127,7 @@ class Recall:
             arrange(table)
         if prompt is not None:
             prompt.judge(table)
+        check_citations(table, asks_git=not is_prompt)
         describe(table)
         timer.end_stage("rank")
         timer.split_stage("rank", table.taken_ms)

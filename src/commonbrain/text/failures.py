@@ -271,7 +271,7 @@ _EXITS_OF_CALLERS: Final = frozenset({126, 127, 130, 137, 143})
 """Not found, not executable, interrupted or killed."""
 
 
-def is_failure(command: str, exit_code: int, output: str) -> bool:
+def is_failure(command: str, exit_code: int, *, output: str) -> bool:
     """Return whether a command failed at its work: it was neither mistyped nor interrupted."""
     if exit_code == 0 or exit_code in _EXITS_OF_CALLERS:
         return False

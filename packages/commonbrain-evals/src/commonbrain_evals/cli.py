@@ -22,6 +22,7 @@ PLAIN: Final = {
     "atomizer": "Measure whether causes are extracted.",
     "captures": "Measure what of a turn is captured, and whether quotations are.",
     "cascade": "Measure whether a change marks what depends on it.",
+    "citations": "Measure whether cited code is found after an edit.",
     "conflicts": "Measure whether contradictions are recognised.",
     "failures": "Measure whether what fixed a failure is shown, and learnt.",
     "headlines": "Measure whether the headline of a text says its point.",

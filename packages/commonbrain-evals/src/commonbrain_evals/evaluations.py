@@ -12,6 +12,7 @@ from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import Progress
 from commonbrain_evals import (
     cascade,
+    citations,
     duplicates,
     failures,
     headlines,
@@ -64,6 +65,10 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
     "cascade": Evaluation(
         run=lambda _: cascade.evaluate(),
         show=lambda report: show_lines(cascade.render_cascade(report)),
+    ),
+    "citations": Evaluation(
+        run=lambda _: citations.evaluate(*citations.read_edits()),
+        show=citations.show_citations,
     ),
     "duplicates": Evaluation(
         run=_with_embedder(duplicates.evaluate, read_pairs),

@@ -46,15 +46,14 @@ class _RememberItem(Request):
         agents="One self-contained statement; paragraphs are split",
     )
     kind: Name = argument(
-        "rule, fact, incident, task, event, episode, atom, message; default: from the text"
+        "rule, fact, incident, task, event, episode, atom, message; default: from the text",
+        agents="rule, fact, incident, task, event, episode, atom, message",
     )
     headline: str | None = argument(
         "A headline of at most 15 words; by default it is taken from the text",
         agents="Max 15 words",
     )
-    label: Name = argument(
-        "The sort of statement, such as decision or bug", agents="decision, bug, .."
-    )
+    label: Name = argument("The sort of statement, such as decision or bug", agents="decision, bug")
     project: Name = argument(
         "The project that it belongs to; by default it belongs to every project",
         agents="Default: every project",
@@ -66,8 +65,11 @@ class _RememberItem(Request):
     trust: Name = argument(
         "How far to trust it: user_claim or untrusted_web", agents="user_claim or untrusted_web"
     )
-    source_ref: str | None = argument(
-        "Where it comes from: a URL, or a file and line", agents="URL, file:line"
+    source_ref: str | None = argument("Where it comes from: a URL, or a file and line", agents="")
+    cites: list[str] = argument(
+        "Code that it is about: path:line, path:line-line or path#symbol",
+        [],
+        agents="path:line or path#name",
     )
     derived_from: list[str] = argument("The id of a memory that it was made from", [], agents="")
     depends_on: list[str] = argument(
@@ -165,7 +167,7 @@ class RememberRequest(RememberItem):
         f"Up to {ITEMS_PER_CALL_MAX} objects with these fields, instead of text; "
         "each has its own result",
         [],
-        agents="Up to 100 objects like this one, instead of text",
+        agents="Up to 100 like this, not text",
     )
     idempotency_key: Name = argument(
         "A key for this call: repeated within a day, it returns the first reply", agents=""

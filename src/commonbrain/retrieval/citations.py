@@ -1,0 +1,212 @@
+"""Cited code in the working tree of the caller: whether it is as it was when it was cited.
+
+A server sees no files of its callers, and shows citations as they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from commonbrain.model.citations import (
+    CHECKOUT,
+    CITATIONS,
+    CheckedCitation,
+    Citation,
+    CitationStatus,
+    CodePlace,
+    Fingerprint,
+    read_checkout,
+    read_citations,
+)
+from commonbrain.model.recall_result import Order
+from commonbrain.model.values import dataclass, field, replace
+from commonbrain.retrieval.order import assign_scores, is_persons_blocker
+from commonbrain.text.code_regions import DISTINCT_FROM, SourceText, similarity, tokens_of
+from commonbrain.working_tree import WorkingTree
+
+if TYPE_CHECKING:
+    from commonbrain.model.citations import Checkout
+    from commonbrain.model.memory import Memory
+    from commonbrain.model.query import Candidate
+    from commonbrain.model.scope import Caller
+    from commonbrain.retrieval.table import Table
+
+_SEARCH_S: Final = 0.1
+"""What all citations of a recall may take to look for code in other files: a thousand of them."""
+_SAME_SYMBOL_AT: Final = 0.4
+"""Share of tokens from which a definition of the same name elsewhere is the same, changed."""
+_COPIED_FROM: Final = 12
+"""Tokens from which code of another file is taken for moved while its own file is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitedCode:
+    """Looks for cited code in a working tree."""
+
+    tree: WorkingTree
+    _sources: dict[str, SourceText | None] = field(default_factory=dict[str, "SourceText | None"])
+
+    def check(self, citation: Citation, *, at: Checkout) -> CheckedCitation:
+        """Say what became of cited code; `at` is where the memory was written."""
+        place, seen = citation.place, citation.seen
+        if seen is None:
+            return CheckedCitation(place=str(place))
+        source = self._source(place.path)
+        # The place of then costs least, and is right in most cases.
+        if source is not None and source.has_at(seen, seen.line, lines=seen.lines):
+            return CheckedCitation(place=str(place), status=CitationStatus.SAME)
+        if self.tree.is_late:
+            return CheckedCitation(place=str(place))
+        here = self._in(place.path, place, seen=seen)
+        match = here or self._elsewhere(place, seen)
+        if match is not None:
+            return match
+        if self.tree.is_partial:
+            return CheckedCitation(place=str(place))
+        status = CitationStatus.MISSING if self._is_of_here(at) else CitationStatus.ABSENT
+        return CheckedCitation(place=str(place), status=status)
+
+    def _in(self, path: str, place: CodePlace, *, seen: Fingerprint) -> CheckedCitation | None:
+        """Find the code in a file; None if it is not there."""
+        source = self._source(path)
+        if source is None:
+            return None
+        if place.symbol is not None:
+            return self._symbol_in(path, source, place=place, seen=seen)
+        is_copied = path != place.path and self.tree.read(place.path) is not None
+        match = source.find(seen, distinct_from=_COPIED_FROM if is_copied else DISTINCT_FROM)
+        if match is not None:
+            return self._unchanged(path, match, place=place, seen=seen)
+        changed = source.find_changed(seen) if path == place.path else None
+        return None if changed is None else self._changed(path, changed, place=place)
+
+    def _symbol_in(
+        self, path: str, source: SourceText, *, place: CodePlace, seen: Fingerprint
+    ) -> CheckedCitation | None:
+        defined = list(source.definitions(place.symbol or ""))
+        for region in defined:
+            if source.has_at(seen, region.line, lines=region.lines):
+                return self._unchanged(path, region.line, place=place, seen=seen)
+        likeness = {one.line: similarity(seen, tokens_of(source.cut(one))) for one in defined}
+        line = max(likeness, key=lambda at: likeness[at], default=None)
+        if path == place.path:
+            # A symbol of the same name is this one, unless there are several.
+            is_it = len(defined) == 1 or (line and likeness[line] >= _SAME_SYMBOL_AT)
+            line = line if is_it else source.find_changed(seen)
+        elif line and likeness[line] < _SAME_SYMBOL_AT:
+            line = None
+        return None if line is None else self._changed(path, line, place=place)
+
+    def _elsewhere(self, place: CodePlace, seen: Fingerprint) -> CheckedCitation | None:
+        """Find the code in other files: unchanged in any of them, or changed in one."""
+        changed: CheckedCitation | None = None
+        # Lines of a file that is still there are looked for only in one of its name.
+        has_name = place.symbol is None and self._source(place.path) is not None
+        for path in self.tree.others(place.path, has_name=has_name):
+            match = self._in(path, place, seen=seen)
+            if match is not None and match.status is CitationStatus.MOVED:
+                return match
+            changed = changed or match
+        return changed
+
+    def _source(self, path: str) -> SourceText | None:
+        if path not in self._sources:
+            text = self.tree.read(path)
+            is_python = path.endswith((".py", ".pyi"))
+            self._sources[path] = (text and SourceText(text, is_python=is_python)) or None
+        return self._sources[path]
+
+    def _unchanged(
+        self, path: str, line: int, *, place: CodePlace, seen: Fingerprint
+    ) -> CheckedCitation:
+        if path == place.path and line == seen.line:
+            return CheckedCitation(place=str(place), status=CitationStatus.SAME)
+        status = CitationStatus.MOVED
+        return CheckedCitation(place=str(place), status=status, now_at=f"{path}:{line}")
+
+    def _changed(self, path: str, line: int, *, place: CodePlace) -> CheckedCitation:
+        now_at = None if path == place.path and line == place.line else f"{path}:{line}"
+        return CheckedCitation(place=str(place), status=CitationStatus.CHANGED, now_at=now_at)
+
+    def _is_of_here(self, at: Checkout) -> bool:
+        """Return whether code that is missing was once on the branch that is checked out.
+
+        On another branch it may not exist yet, and nothing is wrong with the memory.
+        """
+        repository = self.tree.repository
+        branch = repository.branch
+        if at.branch is None or at.branch == branch:
+            return True
+        return branch == repository.default_branch and not repository.has_branch(at.branch)
+
+
+def check_citations(table: Table, *, asks_git: bool) -> None:
+    """Say of the first candidates what became of the code that they cite.
+
+    For a question, those whose code is gone come last of the first; rules of people that bind stay
+    where they are. Git is not asked while a prompt waits for the reply.
+    """
+    count = table.plan.budget.max_items
+    first = table.ranked[:count]
+    checked = check_each(first, table.plan.caller, asks_git=asks_git)
+    last = [one for one in checked if _is_missing(one) and not is_persons_blocker(one.memory)]
+    if last and table.plan.query and table.plan.budget.order is Order.RELEVANCE:
+        checked = assign_scores([*(one for one in checked if one not in last), *last], first)
+    table.ranked = [*checked, *table.ranked[count:]]
+
+
+def check_each(
+    candidates: Sequence[Candidate], caller: Caller, *, asks_git: bool = False
+) -> list[Candidate]:
+    """Say of each candidate what became of the code that it cites."""
+    if not any({CITATIONS, CHECKOUT} & one.memory.payload.keys() for one in candidates):
+        return list(candidates)
+    tree = WorkingTree.above(caller.local_folder, search_s=_SEARCH_S)
+    checks = _Checks(tree and CitedCode(tree), asks_git=asks_git)
+    return [checks.describe(one) for one in candidates]
+
+
+def _is_missing(candidate: Candidate) -> bool:
+    """Return whether nothing of the code that it cites is left."""
+    cites = candidate.cites
+    return bool(cites) and all(one.status is CitationStatus.MISSING for one in cites)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """Checks memories in the working tree of a caller, if there is one."""
+
+    code: CitedCode | None
+    asks_git: bool
+
+    def describe(self, candidate: Candidate) -> Candidate:
+        """Add the citations of a candidate and the branch that it is from."""
+        memory = candidate.memory
+        at = read_checkout(memory.payload)
+        is_here = self.code is not None and at.repository == self.code.tree.repository.name
+        cites = tuple(self._cites(memory, at, is_here=is_here))
+        notes = candidate.notes
+        is_found = any(one.status in _HERE for one in cites)
+        if is_here and at.branch and not is_found and self._is_unmerged(at.branch):
+            notes = (*notes, f"on branch {at.branch}, not merged")
+        if cites or notes != candidate.notes:
+            return replace(candidate, cites=cites, notes=notes)
+        return candidate
+
+    def _cites(self, memory: Memory, at: Checkout, *, is_here: bool) -> Iterator[CheckedCitation]:
+        for one in read_citations(memory.payload):
+            if self.code is not None and is_here:
+                checked = self.code.check(one, at=at)
+            else:
+                checked = CheckedCitation(place=str(one.place))
+            # A place that the text names is shown once, unless there is something to say of it.
+            if checked.line() != checked.place or checked.place not in memory.text:
+                yield checked
+
+    def _is_unmerged(self, branch: str) -> bool:
+        return self.asks_git and self.code is not None and self.code.tree.is_unmerged(branch)
+
+
+_HERE: Final = frozenset({CitationStatus.SAME, CitationStatus.MOVED, CitationStatus.CHANGED})
+"""What code may have become that has arrived on this branch, however it was merged."""

@@ -1,0 +1,278 @@
+"""Memories that cite code say what became of it, in the working tree of the caller."""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.model.citations import (
+    Checkout,
+    CitationStatus,
+    read_checkout,
+    read_citations,
+)
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.memory import Draft
+from commonbrain.model.recall_result import Item
+from commonbrain.model.sessions import ClientInfo
+from commonbrain.testing.builders import a_brain
+
+PAY: Final = '''"""Payments."""
+
+RETRIES = 3
+SECRET = None
+
+
+def charge(card, amount):
+    """Charge a card."""
+    for _ in range(RETRIES):
+        if send(card, amount):
+            return True
+    return False
+
+
+def refund(receipt):
+    return send(receipt.card, -receipt.amount)
+'''
+TEXT: Final = "Card charges are tried three times because the gateway drops one in fifty"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with one file, on the branch main."""
+    root = tmp_path / "shop"
+    (root / ".git" / "refs" / "heads").mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (root / ".git" / "refs" / "heads" / "main").write_text(f"{'a1' * 20}\n")
+    (root / "src").mkdir()
+    (root / "src" / "pay.py").write_text(PAY)
+    return root
+
+
+@pytest.fixture
+def brain(tmp_path: Path, root: Path) -> Iterator[Brain]:
+    """A brain that works in the repository."""
+    with a_brain(tmp_path / "brain.db") as opened:
+        yield opened.acting_as(contact=ClientInfo(cwd=str(root)), project="shop")
+
+
+def edit(root: Path, old: str, new: str) -> None:
+    file = root / "src" / "pay.py"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def only(brain: Brain, query: str = TEXT) -> Item:
+    [item] = brain.recall(query).items
+    return item
+
+
+def cites_of(brain: Brain) -> list[str]:
+    return [one.line() for one in only(brain).cites]
+
+
+def test_cited_code_is_called_the_same_moved_changed_or_removed(brain: Brain, root: Path) -> None:
+    brain.remember(TEXT, cites=["src/pay.py:9-11", "src/pay.py#charge"])
+    assert cites_of(brain) == ["src/pay.py:9-11", "src/pay.py#charge"]
+    assert "cites src/pay.py:9-11 | cites src/pay.py#charge" in brain.recall(TEXT).evidence
+
+    edit(root, "RETRIES = 3\n", "RETRIES = 3\nPAUSE = 1\n")
+    assert cites_of(brain) == [
+        "src/pay.py:9-11 (moved to 10)",
+        "src/pay.py#charge (moved to 8)",
+    ]
+    edit(root, "            return True", "            return Receipt(card)")
+    assert cites_of(brain) == [
+        "src/pay.py:9-11 (changed, now 10)",
+        "src/pay.py#charge (changed, now 8)",
+    ]
+    (root / "src" / "pay.py").unlink()
+    assert cites_of(brain) == ["src/pay.py:9-11 (gone)", "src/pay.py#charge (gone)"]
+
+
+def test_code_that_went_to_another_file_is_found_there(brain: Brain, root: Path) -> None:
+    brain.remember(TEXT, cites=["src/pay.py#charge"])
+
+    (root / "lib").mkdir()
+    (root / "src" / "pay.py").rename(root / "lib" / "payments.py")
+
+    [cited] = only(brain).cites
+    assert cited.status is CitationStatus.MOVED
+    assert cited.now_at == "lib/payments.py:7"
+
+
+def test_a_place_that_the_text_names_is_cited_if_it_exists(brain: Brain, root: Path) -> None:
+    text = "Retries stand in src/pay.py:3 and not in src/retry.py:9, see localhost:8080"
+    brain.remember(text)
+    assert only(brain, text).cites == ()
+
+    edit(root, "RETRIES = 3", "RETRIES = 5")
+    assert [one.line() for one in only(brain, text).cites] == ["src/pay.py:3 (changed)"]
+
+
+def test_removed_code_ranks_last_and_what_binds_stays(brain: Brain, root: Path) -> None:
+    brain.remember(TEXT, cites=["src/pay.py#charge"])
+    brain.remember("Card refunds never fail at the gateway, says support")
+    query = f"{TEXT}, what of refunds?"
+    first = brain.recall(query).items[0]
+    assert first.cites
+
+    (root / "src" / "pay.py").unlink()
+    assert [len(one.cites) for one in brain.recall(query).items] == [0, 1]
+
+    brain.remember(
+        "Never charge a card twice for one order",
+        kind="rule",
+        severity="BLOCKER",
+        cites=["src/pay.py#refund"],
+    )
+    items = brain.recall("charge a card twice for one order").items
+    assert items[0].kind == "rule"
+
+
+def test_code_that_is_not_yet_on_this_branch_is_not_removed(brain: Brain, root: Path) -> None:
+    git = root / ".git"
+    (git / "refs" / "heads" / "feature").write_text(f"{'b2' * 20}\n")
+    (git / "HEAD").write_text("ref: refs/heads/feature\n")
+    brain.remember(TEXT, cites=["src/pay.py#charge"])
+    (root / "src" / "pay.py").unlink()
+    assert cites_of(brain) == ["src/pay.py#charge (gone)"]
+
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    assert cites_of(brain) == ["src/pay.py#charge (not on this branch)"]
+    (git / "HEAD").write_text("ref: refs/heads/other\n")
+    assert cites_of(brain) == ["src/pay.py#charge (not on this branch)"]
+
+    # Once the branch is deleted, its code is here or nowhere.
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "refs" / "heads" / "feature").unlink()
+    assert cites_of(brain) == ["src/pay.py#charge (gone)"]
+
+
+def test_citations_are_checked_only_in_their_repository(
+    brain: Brain, root: Path, tmp_path: Path
+) -> None:
+    brain.remember(TEXT, cites=["src/pay.py#charge"])
+    (root / "src" / "pay.py").unlink()
+    for folder in (tmp_path / "other", tmp_path / "plain"):
+        folder.mkdir()
+    (tmp_path / "other" / ".git").mkdir()
+
+    for cwd in (str(tmp_path / "other"), str(tmp_path / "plain"), "relative", None):
+        elsewhere = brain.acting_as(contact=ClientInfo(cwd=cwd))
+        assert cites_of(elsewhere) == ["src/pay.py#charge"]
+
+
+def test_what_cannot_be_read_is_stored_with_a_warning(brain: Brain, root: Path) -> None:
+    (root / "src" / "key.py").write_text('TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"\n')
+    cites = ["src/none.py:1", "src/pay.py:400", "src/key.py:1"]
+
+    [stored] = brain.remember(TEXT, cites=cites).items
+
+    assert stored.warnings == (
+        "src/none.py:1, src/pay.py:400, src/key.py:1 cannot be read here, so it is not checked "
+        "later.",
+    )
+    assert cites_of(brain) == cites
+
+
+def test_what_is_no_place_is_refused(brain: Brain) -> None:
+    with pytest.raises(InvalidInputError, match="no place in code"):
+        brain.remember(TEXT, cites=["the payment module"])
+    nine = [f"src/pay.py:{line}" for line in range(1, 10)]
+    [refused] = brain.remember(TEXT, cites=nine).items
+    assert refused.code == "limit_exceeded"
+    [one, other] = brain.remember(
+        [Draft(body=TEXT, cites=("x",)), Draft(body="Tea is ready")]
+    ).items
+    assert (one.status, other.status) == ("rejected", "stored")
+
+
+def test_a_new_version_cites_what_the_old_one_did(brain: Brain, root: Path) -> None:
+    [stored] = brain.remember(TEXT, cites=["src/pay.py#charge"]).items
+    edit(root, "RETRIES = 3\n", "RETRIES = 3\nPAUSE = 1\n")
+    text = f"{TEXT} and five times at night"
+
+    [other] = [brain.revise.supersede(str(stored.id), text, reason="measured")]
+    assert cites_of(brain) == ["src/pay.py#charge (moved to 8)"]
+    brain.revise.supersede(str(other.id), f"{text}.", reason="again", cites=["src/pay.py:3"])
+    assert cites_of(brain) == ["src/pay.py:3"]
+
+
+def test_paths_are_relative_to_the_folder_or_the_root(brain: Brain, root: Path) -> None:
+    inside = brain.acting_as(contact=ClientInfo(cwd=str(root / "src")))
+    given = ["pay.py:3", str(root / "src" / "pay.py") + ":4", "src/pay.py#charge"]
+    inside.remember(TEXT, cites=given)
+    assert cites_of(brain) == ["src/pay.py:3", "src/pay.py:4", "src/pay.py#charge"]
+
+
+def test_cited_files_are_found_by_their_names(brain: Brain) -> None:
+    brain.remember(TEXT, cites=["src/pay.py#refund"])
+    assert only(brain, "src/pay.py").cites
+
+
+def test_what_is_found_broken_in_a_store_is_left_out() -> None:
+    place = {"place": "src/pay.py:1"}
+    stored: tuple[object, ...] = ("x", [3], [{"place": 7}], {})
+    for broken in stored:
+        assert read_citations({"citations": broken}) == ()
+        assert read_checkout({"checkout": broken}) == Checkout()
+    unseen: tuple[Mapping[str, object], ...] = (
+        place,
+        {**place, "digest": "", "line": "x"},
+        {**place, "bag": 3},
+    )
+    for one in unseen:
+        assert [cited.seen for cited in read_citations({"citations": [one]})] == [None]
+
+
+def git(root: Path, *words: str) -> None:
+    identity = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+    line = ["git", *identity, *words]
+    subprocess.run(line, cwd=root, check=True, capture_output=True)
+
+
+def test_a_branch_that_was_never_merged_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    git(root, "init", "-b", "main")
+    git(root, "commit", "--allow-empty", "-m", "Begin")
+    git(root, "checkout", "-b", "try/sqlite")
+    with a_brain(tmp_path / "brain.db") as opened:
+        brain = opened.acting_as(contact=ClientInfo(cwd=str(root)))
+        brain.remember(TEXT)
+        (root / "file").write_text("x")
+        git(root, "add", "file")
+        git(root, "commit", "-m", "Try")
+        assert only(brain).notes == ()
+
+        git(root, "checkout", "main")
+        assert only(brain).notes == ("on branch try/sqlite, not merged",)
+        # Once it is merged or deleted, nothing is known against it.
+        git(root, "pack-refs", "--all")
+        assert only(brain).notes == ("on branch try/sqlite, not merged",)
+        git(root, "merge", "--no-ff", "try/sqlite")
+        assert only(brain).notes == ()
+        git(root, "reset", "--hard", "HEAD~1")
+        assert only(brain).notes == ("on branch try/sqlite, not merged",)
+        git(root, "branch", "-D", "try/sqlite")
+        assert only(brain).notes == ()
+
+
+def test_prompts_and_worktrees_see_the_same_repository(tmp_path: Path) -> None:
+    root, side = tmp_path / "shop", tmp_path / "shop-fix"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "pay.py").write_text(PAY)
+    git(root, "init", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-m", "Begin")
+    git(root, "worktree", "add", "-b", "fix", str(side))
+    with a_brain(tmp_path / "brain.db") as opened:
+        opened.acting_as(contact=ClientInfo(cwd=str(side))).remember(TEXT, cites=["src/pay.py:3"])
+        brain = opened.acting_as(contact=ClientInfo(cwd=str(root)))
+        edit(root, "RETRIES = 3", "RETRIES = 5")
+        assert cites_of(brain) == ["src/pay.py:3 (changed)"]
