@@ -49,6 +49,7 @@ from commonbrain.runtime.callers import (
 )
 from commonbrain.runtime.local_socket import ask
 from commonbrain.text.code_names import read_edit
+from commonbrain.text.private_parts import without_private_values
 from commonbrain.text.prompts import is_trivial, typed_text
 
 _UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
@@ -266,6 +267,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     """Record the output of a hook as soon as it is known."""
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
+    # What is private leaves this process in no form.
+    raw = without_private_values(raw)
     folder = find_folder_config(event.folder or Path.cwd())
     if hook.action is HookAction.BOOT:
         running.complaint = " ".join(folder.notices)

@@ -21,6 +21,7 @@ from commonbrain.model.limits import (
     NAME_CHARS_MAX,
 )
 from commonbrain.text.code_names import patched_files
+from commonbrain.text.private_parts import without_private_values
 
 HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
 """Formats text for the client's model."""
@@ -232,7 +233,7 @@ class HookEvent:
 
 
 def read_event(raw: bytes) -> HookEvent:
-    """Parse a client's input.
+    """Parse a client's input, without its private parts.
 
     Raises:
         InvalidInputError: the input is too large, or not a JSON object.
@@ -241,7 +242,7 @@ def read_event(raw: bytes) -> HookEvent:
     if len(raw) > INPUT_BYTES_MAX:
         raise InvalidInputError(f"The hook's input has more than {INPUT_BYTES_MAX:,} bytes.")
     try:
-        value = json.loads(raw or b"{}")
+        value = json.loads(without_private_values(raw) or b"{}")
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("The hook's input is not JSON.") from error
     if not isinstance(value, dict):

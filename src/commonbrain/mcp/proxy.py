@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from commonbrain.mcp.replay import child_object, parse_object
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.text.private_parts import without_private_values
 
 REQUESTS_MAX: Final = 8
 """Concurrent messages; further ones wait."""
@@ -71,7 +72,7 @@ class StdioProxy:
             self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
             return
         try:
-            answer = self._post(line.encode(), message)
+            answer = self._post(without_private_values(line.encode()), message)
         except CommonbrainError as error:
             answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
         except Exception as error:  # noqa: BLE001 the client waits for an answer
