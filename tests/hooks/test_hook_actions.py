@@ -91,7 +91,7 @@ def test_marked_line_becomes_a_memory_of_its_mark(brain: Brain) -> None:
     hook(brain, "stop", reply=reply)
     assert bodies(brain, "fact", labels=["decision"]) == ["One pool per process and no more"]
 
-    hook(brain, "stop", reply=reply.replace("One", "Two"), folder=FolderConfig(capture="tags"))
+    hook(brain, "stop", reply=reply.replace("One", "Two"), folder=FolderConfig(capture="propose"))
     assert len(bodies(brain, "fact", labels=["decision"])) == 2
     assert len(bodies(brain, "event")) == 1
 

@@ -17,7 +17,7 @@ from tests.asking import stored
 from tests.claude_sessions import write_session
 from tests.hooking import SESSION, make_event
 
-FOLDER: Final = FolderConfig(project="kitchen", capture="turns")
+FOLDER: Final = FolderConfig(project="kitchen", capture="auto")
 HIDDEN: Final = "quokkamorphic"
 MARKED: Final = (
     f"The kettle <PRIVATE>{HIDDEN} <private>and</private> {HIDDEN}</Private> boils at noon"

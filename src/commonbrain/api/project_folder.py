@@ -19,8 +19,11 @@ from commonbrain.observability.hook_runs import state_folder
 
 CONFIG_FILE: Final = ".commonbrain.toml"
 """The settings file for a folder and everything below it."""
-CAPTURE_MODES: Final = ("off", "tags", "turns")
-"""What hooks store of an agent's last message: nothing, tagged lines, or decisions too."""
+AT_ONCE: Final = "auto"
+CAPTURE_MODES: Final = ("off", "propose", AT_ONCE)
+"""What hooks store: nothing; an agent's tagged lines, and proposals of what the user says; or also
+an agent's decisions, and at once what the user surely said."""
+_EARLIER_MODES: Final = {"tags": "propose", "turns": AT_ONCE}
 _TRUSTED: Final = "trusted-projects"
 """The file of digests of trusted files and their names, in the folder of the state."""
 _DEPTH_MAX: Final = 64
@@ -126,7 +129,8 @@ def trust_project(path: Path) -> tuple[Path, str]:
 
 def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
     """Return what to store of messages: the user's mode or the default; a folder narrows it."""
-    mode = environment.get("COMMONBRAIN_CAPTURE", "")
+    given = environment.get("COMMONBRAIN_CAPTURE", "")
+    mode = _EARLIER_MODES.get(given, given)
     user_mode = mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1]
     return min(folder.capture or user_mode, user_mode, key=CAPTURE_MODES.index)
 
@@ -221,7 +225,8 @@ def _flag(table: Mapping[str, object], key: str) -> bool:
 
 
 def _choice(table: Mapping[str, object], key: str) -> str | None:
-    value = _text(table, key)
+    given = _text(table, key)
+    value = given and _EARLIER_MODES.get(given, given)
     if value is not None and value not in CAPTURE_MODES:
         raise InvalidInputError(
             f"{key} is unknown.", hint=f"Choose one of {', '.join(CAPTURE_MODES)}."

@@ -33,6 +33,7 @@ from commonbrain.hooks.table import (
     Hook,
     HookAction,
     HookEvent,
+    find_hook,
     read_event,
 )
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
@@ -42,15 +43,17 @@ from commonbrain.runtime.callers import (
     PLAIN,
     check_command_is_of_person,
     describe_process,
+    is_attended,
     is_off,
     may_share,
+    runs_for_agent,
     store_may_mention,
     store_socket,
 )
 from commonbrain.runtime.local_socket import ask
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.private_parts import without_private_values
-from commonbrain.text.prompts import is_trivial, typed_text
+from commonbrain.text.prompts import is_trivial, may_last, typed_text
 
 _UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
 """What an agent is told where a sealed store has no key."""
@@ -162,7 +165,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         _write_result(running)
         os._exit(1 if running.complaint else 0)
     call = _read(arguments)
-    hook = HOOKS.get((call.client, call.event))
+    hook = find_hook(call.client, call.event, is_detached=call.is_detached)
     if hook is None:
         running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_disabled(os.environ):
@@ -206,6 +209,8 @@ def is_idle(
             is_needed = True
         case HookAction.RECALL:
             is_needed = not is_trivial(typed_text(event.prompt))
+        case HookAction.NOTE:
+            is_needed = not runs_for_agent(os.environ) and _says_what_lasts(event, folder)
         case HookAction.EDIT:
             is_needed = _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.CHECK:
@@ -224,6 +229,13 @@ def is_idle(
         case HookAction.END:
             is_needed = bool(event.session)
     return not is_needed
+
+
+def _says_what_lasts(event: HookEvent, folder: FolderConfig) -> bool:
+    # Only prompts that may say so load the rules of English.
+    from commonbrain.text.user_statements import statements_in  # noqa: PLC0415
+
+    return capture_mode(folder, os.environ) != "off" and bool(statements_in(event.prompt))
 
 
 def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
@@ -277,10 +289,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         runs.note(hook.client, hook.event)
     if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
         return
-    if hook.action is HookAction.END and not call.is_detached:
-        # Claude Code ends a hook after 1.5 s when it exits, and its server too, so the work
-        # continues in the background.
-        run_detached(["hook", *call.words, "--detached"], raw)
+    if _hand_over(hook, event, folder=folder, call=call, raw=raw):
         return
     path = store_socket(call.store, os.environ)
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
@@ -288,7 +297,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         running.answer = _formatted(hook, reply.get("text"))
         return
-    may_start = path is not None and hook.action is not HookAction.END and may_share(os.environ)
+    is_background = hook.action is HookAction.END or call.is_detached
+    may_start = path is not None and not is_background and may_share(os.environ)
     if may_start and reply is None:
         running.start = partial(start_server, call.store, session=event.session)
         if hook.action is HookAction.BOOT:
@@ -303,13 +313,31 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         agent=call.agent or hook.client,
         remaining_s=lambda: max(_WORDS_S, until - _CLOSING_S - monotonic()),
         runs=runs,
-        loads_model=not may_start,
+        loads_model=not may_start or call.is_detached,
+        is_of_user=is_attended(os.environ),
     )
 
     def show(text: str | None) -> None:
         running.answer = _formatted(hook, text)
 
     run_action(request, call.store, show=show)
+
+
+def _hand_over(
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, call: HookCall, raw: bytes
+) -> bool:
+    """Let a process in the background do what takes longer; return whether that is everything.
+
+    Claude Code ends a hook after 1.5 s when it exits, and its server too. Storing what a prompt
+    says takes longer than it may wait.
+    """
+    is_end = hook.action is HookAction.END
+    is_noted = hook.action is HookAction.RECALL and may_last(typed_text(event.prompt))
+    is_noted = is_noted and capture_mode(folder, os.environ) != "off"
+    if call.is_detached or not (is_end or is_noted):
+        return False
+    run_detached(["hook", *call.words, "--detached"], raw)
+    return is_end
 
 
 def _start(running: HookOutput) -> None:
@@ -341,6 +369,8 @@ def _ask_server(
         "agent": call.agent or call.client,
         "input": raw.decode(errors="replace"),
         "runs": str(runs.folder),
+        "is_detached": call.is_detached,
+        "is_of_user": is_attended(os.environ),
         **describe_process(),
         # What it found by its deadline must arrive before this process stops waiting.
         "remaining_s": max(0.0, remaining_s - _REPLY_S),

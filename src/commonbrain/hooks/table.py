@@ -6,7 +6,7 @@ names actions and does not import them.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,8 @@ class HookAction(Enum):
     """The agent has edited files: return memories that name them."""
     CHECK = auto()
     """The agent commits: return the rules that bind the commit."""
+    NOTE = auto()
+    """The user has sent a prompt: store what in it is to last, while nobody waits."""
     CAPTURE = auto()
     """The agent has answered: store its decisions."""
     SUMMARISE = auto()
@@ -53,6 +55,7 @@ LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
     HookAction.EDIT: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.CHECK: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
+    HookAction.NOTE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
@@ -183,6 +186,14 @@ _ROWS: Final = (
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}
+
+
+def find_hook(client: str, event: str, *, is_detached: bool = False) -> Hook | None:
+    """Return the hook of an event; in the background, that of a prompt notes what was said."""
+    hook = HOOKS.get((client, event))
+    if hook is not None and is_detached and hook.action is HookAction.RECALL:
+        return replace(hook, action=HookAction.NOTE, answer=None)
+    return hook
 
 
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024

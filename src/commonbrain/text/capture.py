@@ -36,14 +36,14 @@ _JUDGED_CHARS_MAX: Final = 20_000
 
 
 def select_captured(text: str, mode: str) -> list[str]:
-    """Choose what to store of a message: nothing (`off`), tagged lines (`tags`), or more (`turns`).
+    """Choose what to store of a message: nothing (off), tagged lines (propose), or more (auto).
 
-    `turns` gives one text of tagged and other lasting passages, which is stored as one memory.
+    `auto` gives one text of tagged and other lasting passages, which is stored as one memory.
     """
     match mode:
-        case "tags":
+        case "propose":
             return marked_lines(text)
-        case "turns":
+        case "auto":
             chosen = informative_passages(text)
             return [chosen] if chosen else []
         case _:
