@@ -37,15 +37,14 @@ FIELDS = ("prompt", "last_assistant_message", "compact_summary")
     mark=st.sampled_from(MARKS),
     before=st.text(st.characters(exclude_characters="<")),
     field=st.sampled_from(FIELDS),
-    escapes=st.booleans(),
+    sign=st.sampled_from(["<", "\\u003c"]),
 )
-def test_no_event_holds_what_is_private(mark: str, before: str, field: str, escapes: bool) -> None:
+def test_no_event_holds_what_is_private(mark: str, before: str, field: str, sign: str) -> None:
     payload: dict[str, Any] = {
         field: before + mark,
         "tool_input": {"command": mark, "content": [mark], "file_path": mark, mark: "x"},
     }
-    written = json.dumps(payload)
-    raw = (written.replace("<", "\\u003c") if escapes else written).encode()
+    raw = json.dumps(payload).replace("<", sign).encode()
 
     assert HIDDEN not in repr(read_event(raw))
     assert HIDDEN not in without_private_values(raw).decode()
@@ -103,7 +102,7 @@ def test_nothing_private_is_sent_to_the_process_that_serves_the_store(
 
 
 class _Recorder(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:  # noqa: N802 the library's name
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.got.append(body)  # type: ignore[attr-defined]
         answer = b'{"jsonrpc": "2.0", "id": 1, "result": {}}'

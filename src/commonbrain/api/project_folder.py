@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.folders import make_private_folder
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.observability.hook_runs import state_folder
 
@@ -24,6 +24,8 @@ CAPTURE_MODES: Final = ("off", "propose", AT_ONCE)
 """What hooks store: nothing; an agent's tagged lines, and proposals of what the user says; or also
 an agent's decisions, and at once what the user surely said."""
 _EARLIER_MODES: Final = {"tags": "propose", "turns": AT_ONCE}
+LEFT_ON: Final = frozenset({"boot", "status"})
+"""Tools that a folder cannot switch off, since its file may come with a clone: rules bind."""
 _TRUSTED: Final = "trusted-projects"
 """The file of digests of trusted files and their names, in the folder of the state."""
 _DEPTH_MAX: Final = 64
@@ -44,6 +46,8 @@ class FolderConfig:
     """The narrowest mode that a file asks for."""
     source: Path | None = None
     """The nearest file that switches hooks off."""
+    memory_off_by: Path | None = None
+    """The nearest file that switches the memory off, for hooks and for an agent's tools."""
     notices: tuple[str, ...] = ()
     """What of the files is not used, for the agent and the user; without a text of theirs."""
 
@@ -55,6 +59,7 @@ class _FolderFile:
     path: Path
     project: str | None = None
     has_hooks: bool = False
+    has_memory: bool = True
     capture: str | None = CAPTURE_MODES[0]
     problem: str | None = None
 
@@ -95,7 +100,17 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
         has_hooks=not off,
         capture=min(modes, key=CAPTURE_MODES.index, default=None),
         source=next(iter(off), None),
+        memory_off_by=next((one.path for one in files if not one.has_memory), None),
         notices=tuple(notices),
+    )
+
+
+def switched_off_error(file: Path) -> RejectedError:
+    """Return the error of a call in a folder whose file switches the memory off."""
+    return RejectedError(
+        f"The memory is switched off here by {file}.",
+        code="switched_off",
+        hint="Go on without it, or ask the user to change the file.",
     )
 
 
@@ -193,7 +208,8 @@ def _read(path: Path) -> _FolderFile:
         return _FolderFile(
             path=path,
             project=_text(table, "project"),
-            has_hooks=_flag(table, "hooks"),
+            has_hooks=_flag(table, "hooks") and _flag(table, "memory"),
+            has_memory=_flag(table, "memory"),
             capture=_choice(table, "capture"),
         )
     except InvalidInputError as error:

@@ -51,6 +51,7 @@ from commonbrain.runtime.callers import (
     store_socket,
 )
 from commonbrain.runtime.local_socket import ask
+from commonbrain.runtime.pause import pause_in
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.private_parts import without_private_values
 from commonbrain.text.prompts import is_trivial, may_last, typed_text
@@ -97,6 +98,8 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
 def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
     if is_disabled(environment):
         return "off, by COMMONBRAIN_HOOKS"
+    if pause := pause_in(environment):
+        return f"paused {pause}"
     if not folder.has_hooks:
         return f"only the rules that bind, by {folder.source}"
     return f"on; hooks = false in {CONFIG_FILE} or COMMONBRAIN_HOOKS=off switches them off"
@@ -168,7 +171,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     hook = find_hook(call.client, call.event, is_detached=call.is_detached)
     if hook is None:
         running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
-    elif not is_disabled(os.environ):
+    elif not is_disabled(os.environ) and pause_in(os.environ) is None:
         until = began + limit_s(hook.action, os.environ)
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
         if running.code in KEYLESS and hook.action in SHOWS_RULES:
