@@ -129,15 +129,16 @@ def test_folder_switches_off_an_agents_tools_and_hooks_but_not_the_rules(
     call(agent, "boot")
 
     store, environment = tmp_path / "other.db", state(tmp_path)
-    for text, kind in ((RULE, "rule"), ("The pool of the kettle is closed twice", "fact")):
-        done = run_brain("--store", str(store), "remember", text, "--kind", kind, **environment)
+    for text, kind in ((RULE, "--kind rule --severity BLOCKER"), ("The pool is closed", "")):
+        words = ("--store", str(store), "remember", text, *kind.split())
+        done = run_brain(*words, folder=tmp_path, **environment)
         assert done.status == 0, done
     told: dict[str, object] = {"session_id": "s1", "cwd": str(tmp_path), "source": "startup"}
     shown = call_hook(store, "claude-code", "session-start", told=told, **environment).context
     asked = {
         "session_id": "s1",
         "cwd": str(tmp_path),
-        "prompt": "Is the pool of the kettle closed?",
+        "prompt": "Is the pool closed?",
     }
     silent = call_hook(store, "claude-code", "user-prompt-submit", told={**asked}, **environment)
     assert RULE in shown
