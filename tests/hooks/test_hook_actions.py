@@ -113,6 +113,19 @@ def test_captured_turns_are_not_shown_with_a_prompt(brain: Brain) -> None:
     assert hook(brain, "user-prompt-submit", prompt=LESSON) is None
 
 
+def test_captured_decision_is_shown_with_a_prompt(brain: Brain) -> None:
+    decided = "We decided that every ferry ticket is refunded within three days of the trip."
+    hook(brain, "stop", reply=f"Done, and the tests pass.\n\n{decided}")
+
+    shown = hook(
+        brain, "user-prompt-submit", prompt="within how many days is a ferry ticket refunded?"
+    )
+    assert f"> {decided}" in str(shown)
+    assert (
+        hook(brain, "user-prompt-submit", prompt="why does the build of the parser fail?") is None
+    )
+
+
 @pytest.mark.requirement("CL-08")
 def test_session_start_quotes_binding_rules_in_a_block_that_no_memory_closes(
     brain: Brain,
