@@ -18,14 +18,14 @@ ATTENDED: Final = {
     "CLAUDE_CODE_SESSION_ATTENDED": "1",
     "CLAUDECODE": "1",
 }
-"""What Claude Code gives its hooks while somebody sits in front of it."""
+"""What Claude Code gives its hooks while its user attends it."""
 
 
 def say(store: Path, prompt: str, client: str = "claude-code", **environment: str) -> None:
     """Run the part of the prompt hook for which no client waits."""
-    told: dict[str, object] = {"session_id": "s1", "prompt": prompt, "cwd": str(store.parent)}
+    event: dict[str, object] = {"session_id": "s1", "prompt": prompt, "cwd": str(store.parent)}
     words = (client, "user-prompt-submit", "--detached")
-    done = call_hook(store, *words, told=told, **environment)
+    done = call_hook(store, *words, told=event, **environment)
     assert (done.status, done.out, done.err) == (0, "", "")
 
 
@@ -88,14 +88,14 @@ def test_confirmed_correction_ends_what_it_corrects(tmp_path: Path) -> None:
 def test_next_boot_shows_what_waits_in_three_lines(tmp_path: Path) -> None:
     store = tmp_path / "brain.db"
     say(store, f"{PROMPT}. I prefer tabs over spaces. Never push to main.")
-    told: dict[str, object] = {"session_id": "s2", "source": "startup", "cwd": str(tmp_path)}
-    shown = call_hook(store, "claude-code", "session-start", told=told).context
+    event: dict[str, object] = {"session_id": "s2", "source": "startup", "cwd": str(tmp_path)}
+    shown = call_hook(store, "claude-code", "session-start", told=event).context
 
     lines = shown.splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith("SAID BY THE USER"))
     assert "brain review" in lines[start]
     assert len([line for line in lines[start:] if line.startswith("- mem_")]) == 2
-    assert "Not shown of said: 1" in shown
+    assert "Not shown of unconfirmed: 1" in shown
 
 
 def test_attended_client_stores_at_once_except_what_would_block(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_nothing_is_stored_of_an_agents_command_and_where_it_is_unwanted(
     tmp_path: Path, prompt: str, environment: dict[str, str]
 ) -> None:
     store = tmp_path / "brain.db"
-    told: dict[str, object] = {"session_id": "s1", "prompt": prompt}
+    event: dict[str, object] = {"session_id": "s1", "prompt": prompt}
     words = ("claude-code", "user-prompt-submit", "--detached")
-    assert call_hook(store, *words, told=told, **environment).status == 0
+    assert call_hook(store, *words, told=event, **environment).status == 0
 
     with commonbrain.open(store) as brain:
         assert (active(brain), waiting(brain)) == ({}, [])

@@ -77,8 +77,8 @@ def test_paused_hooks_show_and_store_nothing(tmp_path: Path) -> None:
     lesson = {"session_id": "s1", "last_assistant_message": "The root cause was a closed pool."}
     start: dict[str, object] = {"session_id": "s1", "source": "startup"}
     begin_pause(environment, length=None)
-    for event, told in (("session-start", start), ("stop", lesson)):
-        done = call_hook(store, "claude-code", event, told={**told}, **environment)
+    for event, payload in (("session-start", start), ("stop", lesson)):
+        done = call_hook(store, "claude-code", event, told={**payload}, **environment)
         assert (done.status, done.out, done.err) == (0, "", "")
     assert "paused until" in run_brain("hook", "status", **environment).out
     assert "Paused until" in run_brain("--store", str(store), "status", **environment).out
@@ -133,14 +133,14 @@ def test_folder_switches_off_an_agents_tools_and_hooks_but_not_the_rules(
         words = ("--store", str(store), "remember", text, *kind.split())
         done = run_brain(*words, folder=tmp_path, **environment)
         assert done.status == 0, done
-    told: dict[str, object] = {"session_id": "s1", "cwd": str(tmp_path), "source": "startup"}
-    shown = call_hook(store, "claude-code", "session-start", told=told, **environment).context
-    asked = {
+    event: dict[str, object] = {"session_id": "s1", "cwd": str(tmp_path), "source": "startup"}
+    shown = call_hook(store, "claude-code", "session-start", told=event, **environment).context
+    prompt = {
         "session_id": "s1",
         "cwd": str(tmp_path),
         "prompt": "Is the pool closed?",
     }
-    silent = call_hook(store, "claude-code", "user-prompt-submit", told={**asked}, **environment)
+    silent = call_hook(store, "claude-code", "user-prompt-submit", told={**prompt}, **environment)
     assert RULE in shown
     assert silent.out == ""
 

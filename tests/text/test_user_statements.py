@@ -21,17 +21,17 @@ def _bare(text: str) -> str:
 
 
 def test_most_lasting_sentences_are_found_and_hardly_anything_else() -> None:
-    right = wrong = wanted = 0
+    right = wrong = expected_count = 0
     for row in ROWS:
         expected = _bare(row.get("text", ""))
-        found = statements_in(row["prompt"])
-        hits = [one for one in found if expected and expected in _bare(one.text)]
+        statements = statements_in(row["prompt"])
+        hits = [one for one in statements if expected and expected in _bare(one.text)]
         right += bool([one for one in hits if one.kind == row["kind"]])
-        wrong += len(found) - len(hits)
-        wanted += bool(expected)
+        wrong += len(statements) - len(hits)
+        expected_count += bool(expected)
 
     assert right / (right + wrong) >= PRECISION_MIN
-    assert right / wanted >= RECALL_MIN
+    assert right / expected_count >= RECALL_MIN
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_cheap_check_misses_no_sentence_that_lasts() -> None:
 
 @given(st.text(max_size=400), st.sampled_from([row["prompt"] for row in ROWS]))
 def test_any_prompt_is_read_and_whatever_lasts_passed_the_cheap_check(
-    noise: str, said: str
+    noise: str, sentence: str
 ) -> None:
-    for prompt in (noise, f"{said}\n\n{noise}", f"{noise} {said}"):
-        found = statements_in(prompt)
-        assert len(found) <= STATEMENTS_MAX
-        assert may_last(typed_text(prompt)) or not found
+    for prompt in (noise, f"{sentence}\n\n{noise}", f"{noise} {sentence}"):
+        statements = statements_in(prompt)
+        assert len(statements) <= STATEMENTS_MAX
+        assert may_last(typed_text(prompt)) or not statements

@@ -232,7 +232,7 @@ def gather_material(
         skills=_skills(unit),
         notes=_first(unit, "notes", entries=notes),
         action_items=_first(unit, "action_items", entries=items),
-        said=_first(unit, "said", entries=map(entry, _said(unit))),
+        unconfirmed=_first(unit, "unconfirmed", entries=map(entry, _unconfirmed(unit))),
         handoff=_handoff(unit),
         urgent=_first(unit, "urgent", entries=urgent),
         unread=mail.count,
@@ -247,7 +247,7 @@ def gather_material(
     )
 
 
-def _said(unit: UnitOfWork) -> list[Memory]:
+def _unconfirmed(unit: UnitOfWork) -> list[Memory]:
     """Return what the user said that waits for a person."""
     scope = unit.query_scope(Filter(project=unit.caller.project))
     return pending_statements(unit.tx, scope, limit=PENDING_MAX)

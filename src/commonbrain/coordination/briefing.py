@@ -91,7 +91,7 @@ class Briefing:
     """Skills without a keyword."""
     notes: tuple[PinnedNote, ...] = ()
     action_items: tuple[BriefingEntry, ...] = ()
-    said: tuple[BriefingEntry, ...] = ()
+    unconfirmed: tuple[BriefingEntry, ...] = ()
     """What the user said in a prompt, until a person confirms or declines it."""
     more: tuple[BriefingEntry | PinnedNote, ...] = ()
     """Blockers, skills and pinned notes that exceed the share of the stable part."""
@@ -153,7 +153,7 @@ def _stable_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]]:
 def _changing_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]]:
     blocked = ": acknowledge them before you write" if briefing.writes_blocked else ""
     yield "action_items", _section(f"ACTION ITEMS{blocked}", briefing.action_items)
-    yield "said", _section(UNCONFIRMED, briefing.said)
+    yield "unconfirmed", _section(UNCONFIRMED, briefing.unconfirmed)
     yield "more", _titled(MORE, map(line, briefing.more))
     yield "handoff", handoff_lines(briefing.handoff) if briefing.handoff else ()
     yield "messages", _message_lines(briefing)
@@ -260,7 +260,7 @@ _STABLE: Final = ("blockers", "skills", "notes")
 """Sections of the stable part, most important first."""
 _BY_IMPORTANCE: Final = (
     "action_items",
-    "said",
+    "unconfirmed",
     "more",
     "handoff",
     "urgent",
@@ -306,7 +306,7 @@ class BriefingMaterial:
     skills: Listed[BriefingEntry] = field(default_factory=_none)
     notes: Listed[PinnedNote] = field(default_factory=_none)
     action_items: Listed[BriefingEntry] = field(default_factory=_none)
-    said: Listed[BriefingEntry] = field(default_factory=_none)
+    unconfirmed: Listed[BriefingEntry] = field(default_factory=_none)
     handoff: InheritedHandoff | None = None
     urgent: Listed[BriefingEntry] = field(default_factory=_none)
     unread: int = 0

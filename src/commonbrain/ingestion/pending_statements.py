@@ -25,5 +25,5 @@ def pending_statements(tx: Transaction, scope: QueryScope, *, limit: int) -> lis
     )
     hits = tx.memories.newest(replace(scope, filter=criteria), limit=_READ_MAX)
     waiting = tx.memories.get([hit.id for hit in hits]).values()
-    said = sorted((one for one in waiting if SAID in one.payload), key=lambda one: -one.id)
-    return said[:limit]
+    statements = sorted((one for one in waiting if SAID in one.payload), key=lambda one: -one.id)
+    return statements[:limit]

@@ -27,7 +27,7 @@ _DAYS_MAX: Final = 366
 def pause_in(environment: Mapping[str, str]) -> str | None:
     """Describe the pause that holds now, such as "until 2026-03-01 12:00:00 UTC"; or None.
 
-    A file that cannot be read as a time is a pause without an end: somebody wanted one.
+    A file that cannot be read as a time is a pause without an end: a person wanted one.
     """
     try:
         with _file(environment).open("rb") as file:

@@ -184,7 +184,7 @@ _WHENEVER: Final = lazy_pattern(
     r"^(?:whenever|(?:each|every) time|any ?time) (?:you|we|i)\b", re.IGNORECASE
 )
 _PREFERRED: Final = _any(r"\bmy (?:preferred|usual|default)\b.* (?:is|are)\b")
-_OF_MOMENT: Final = _any(
+_OF_PRESENT: Final = _any(
     r"\bprefer if you\b|\bkeep it\b",
     r"\b(?:like|hate|dislike|prefer|love|enjoy|stand) (?:the|this|your|how|what|where)\b",
     r"\brather (?:not|keep|leave|wait|do|go|start|fix|change|stay|have (?:the|this|it))\b",
@@ -215,16 +215,16 @@ def statements_in(prompt: str) -> list[UserStatement]:
         return []
     own = without_quotations(first_indent(text) + normalise(text))
     is_long = len(own.split()) > _LONG_WORDS
-    found: list[UserStatement] = []
+    statements: list[UserStatement] = []
     is_denied = False
     for sentence in _sentences(own):
         if _TO_WRITE.search(sentence) and not _lasts(sentence):
             break
         statement = _read(sentence, is_denied=is_denied, is_long=is_long)
         is_denied = _DENIED.sub("", sentence, count=1) == ""
-        if statement is not None and statement not in found:
-            found.append(statement)
-    return found[:STATEMENTS_MAX] if len(found) <= 2 * STATEMENTS_MAX else []
+        if statement is not None and statement not in statements:
+            statements.append(statement)
+    return statements[:STATEMENTS_MAX] if len(statements) <= 2 * STATEMENTS_MAX else []
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -286,9 +286,9 @@ def _kind_of(text: str) -> str | None:
     is_whenever = _WHENEVER.search(judged) and Guidance.INSTRUCTION in guidance
     if is_whenever or _RULE.search(judged):
         return Kind.RULE
-    is_wish = Guidance.PREFERENCE in guidance or _PREFERRED.search(judged)
-    is_own = _OF_SELF.search(judged) and not _OF_MOMENT.search(judged)
-    return Kind.FACT if (is_wish and is_own) or _OF_PROJECT.search(judged) else None
+    is_preference = Guidance.PREFERENCE in guidance or _PREFERRED.search(judged)
+    is_own = _OF_SELF.search(judged) and not _OF_PRESENT.search(judged)
+    return Kind.FACT if (is_preference and is_own) or _OF_PROJECT.search(judged) else None
 
 
 def _made(text: str, kind: str) -> UserStatement | None:
