@@ -379,11 +379,15 @@ class Settings(_EnvironmentSettings, frozen=True):
     hooks: bool = Field(
         default=True, description="Whether client hooks are active; a folder can disable them too."
     )
-    capture: Literal["off", "tags", "turns"] = Field(
-        default="turns",
+    capture: Annotated[
+        Literal["off", "propose", "auto"],
+        BeforeValidator(lambda given: {"tags": "propose", "turns": "auto"}.get(given, given)),
+    ] = Field(
+        default="auto",
         description=(
-            "What hooks store of an agent's last message: off: nothing; tags: passages tagged "
-            "@remember or @decision; turns: also decisions, causes, fixes and lessons."
+            "What hooks store. off: nothing; propose: passages of an agent tagged @remember or "
+            "@decision, and proposals of what the user says; auto: also an agent's decisions, "
+            "causes, fixes and lessons, and at once what the user surely said."
         ),
     )
     hook_start_timeout_s: float = Field(
@@ -489,6 +493,7 @@ class Settings(_EnvironmentSettings, frozen=True):
     boot_skills: Cap = _cap("skills")
     boot_notes: Cap = _cap("notes")
     boot_action_items: Cap = _cap("action_items")
+    boot_unconfirmed: Cap = _cap("unconfirmed")
     boot_urgent: Cap = _cap("urgent")
     boot_siblings: Cap = _cap("siblings")
     boot_patterns: Cap = _cap("patterns")

@@ -92,7 +92,7 @@ def test_nearest_name_is_used_and_every_file_can_switch_off(tmp_path: Path) -> N
     folder_config = find_folder_config(repository)
     assert folder_config.project == "tides"
     # What is said of hooks holds for everything below.
-    assert (folder_config.has_hooks, folder_config.capture) == (False, "tags")
+    assert (folder_config.has_hooks, folder_config.capture) == (False, "propose")
 
 
 def test_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:

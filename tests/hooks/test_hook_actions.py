@@ -92,7 +92,7 @@ def test_marked_line_becomes_a_memory_of_its_mark(brain: Brain) -> None:
     hook(brain, "stop", reply=reply)
     assert bodies(brain, "fact", labels=["decision"]) == ["One pool per process and no more"]
 
-    hook(brain, "stop", reply=reply.replace("One", "Two"), folder=FolderConfig(capture="tags"))
+    hook(brain, "stop", reply=reply.replace("One", "Two"), folder=FolderConfig(capture="propose"))
     assert len(bodies(brain, "fact", labels=["decision"])) == 2
     assert len(bodies(brain, "event")) == 1
 
@@ -112,6 +112,19 @@ def test_captured_turns_are_not_shown_with_a_prompt(brain: Brain) -> None:
     hook(brain, "stop", reply=LESSON)
 
     assert hook(brain, "user-prompt-submit", prompt=LESSON) is None
+
+
+def test_captured_decision_is_shown_with_a_prompt(brain: Brain) -> None:
+    decided = "We decided that every ferry ticket is refunded within three days of the trip."
+    hook(brain, "stop", reply=f"Done, and the tests pass.\n\n{decided}")
+
+    shown = hook(
+        brain, "user-prompt-submit", prompt="within how many days is a ferry ticket refunded?"
+    )
+    assert f"> {decided}" in str(shown)
+    assert (
+        hook(brain, "user-prompt-submit", prompt="why does the build of the parser fail?") is None
+    )
 
 
 @pytest.mark.requirement("CL-08")

@@ -11,12 +11,13 @@ from commonbrain.client import Brain
 from commonbrain.hooks.actions import ACTIONS, HookRequest
 from commonbrain.hooks.table import HOOKS
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.text.normalisation import normalise, without_private
+from commonbrain.text.normalisation import normalise
+from commonbrain.text.private_parts import without_private
 from tests.asking import stored
 from tests.claude_sessions import write_session
 from tests.hooking import SESSION, make_event
 
-FOLDER: Final = FolderConfig(project="kitchen", capture="turns")
+FOLDER: Final = FolderConfig(project="kitchen", capture="auto")
 HIDDEN: Final = "quokkamorphic"
 MARKED: Final = (
     f"The kettle <PRIVATE>{HIDDEN} <private>and</private> {HIDDEN}</Private> boils at noon"

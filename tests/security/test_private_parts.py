@@ -1,169 +1,140 @@
-"""Private memories of an agent stay private in everything that jobs derive from them."""
+"""What stands between `<private>` and `</private>` leaves the client's process in no form."""
 
-from datetime import timedelta
+import io
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from commonbrain_evals.self_evaluation import Evaluate
+from hypothesis import given
+from hypothesis import strategies as st
 
-from commonbrain.client import Brain
-from commonbrain.model import ids
-from commonbrain.model.errors import NotFoundError, RejectedError
-from commonbrain.model.limits import EVALUATED_MIN
-from commonbrain.model.memory import Draft, Memory, State
-from commonbrain.model.query import Feedback, FeedbackMark, RecallLogEntry
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
-from commonbrain.storage.interface import EntryFilter
-from tests.asking import stored
-from tests.working import a_worker
+from commonbrain.hooks.table import read_event
+from commonbrain.mcp.proxy import StdioProxy
+from commonbrain.runtime.local_socket import LocalServer, socket_path
+from commonbrain.text.private_parts import without_private_values
+from tests.hooking import call_hook
+from tests.in_process import run_brain
+from tests.processes import clean_environment
 
-DEEP = "quokka"
-"""In every text that is every_memory private, and in nothing else."""
-EVENTS = (
-    f"The checkout service of {DEEP} returned errors after the deploy of build 811.",
-    f"We rolled the checkout service of {DEEP} back to build 810 after the errors.",
-    f"The checkout service of {DEEP} lacked the variable STRIPE_REGION in build 811.",
+HIDDEN = "xylophone-4711"
+MARKS = (
+    f"<private>{HIDDEN}</private>",
+    f"<PRIVATE>{HIDDEN}</Private>",
+    f'<private reason="of mine">{HIDDEN}</private>',
+    f"<private>a <private>b</private> {HIDDEN}</private>",
+    f"<private>{HIDDEN}",
+    f"< private >{HIDDEN}</ private >",
+    f"<pri\x08vate>{HIDDEN}</private>",
 )
+FIELDS = ("prompt", "last_assistant_message", "compact_summary")
 
 
-@pytest.fixture
-def bo(brain: Brain) -> Brain:
-    """A writer with private memories of every sort, and a recall of them."""
-    bo = as_writer(brain, "bo")
-    bo.remember([Draft(body=text, kind="event", scope=Scope.PRIVATE) for text in EVENTS])
-    for number in range(3):
-        rule = f"Never push {DEEP} straight to the main branch" + " again" * number
-        stored(bo, rule, kind="rule", scope="private", distinct_because="a test says so")
-    bo.recall(f"what of {DEEP}")
-    brain.services.journal.flush()
-    return bo
+@given(
+    mark=st.sampled_from(MARKS),
+    before=st.text(st.characters(exclude_characters="<")),
+    field=st.sampled_from(FIELDS),
+    sign=st.sampled_from(["<", "\\u003c"]),
+)
+def test_no_event_holds_what_is_private(mark: str, before: str, field: str, sign: str) -> None:
+    payload: dict[str, Any] = {
+        field: before + mark,
+        "tool_input": {"command": mark, "content": [mark], "file_path": mark, mark: "x"},
+    }
+    raw = json.dumps(payload).replace("<", sign).encode()
+
+    assert HIDDEN not in repr(read_event(raw))
+    assert HIDDEN not in without_private_values(raw).decode()
 
 
-def as_writer(brain: Brain, agent: str, role: Role = Role.WRITER) -> Brain:
-    return Brain(brain.services, Caller(agent=agent, role=role, session=f"{agent}s"))
+@given(st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=5))
+def test_document_without_marks_stays_as_it_is(value: object) -> None:
+    raw = json.dumps(value).encode()
+    assert json.loads(without_private_values(raw)) == value
 
 
-def did(brain: Brain, kind: str) -> str:
-    """Run a job, and return all replies about it."""
-    job = brain.jobs.run(kind)
-    a_worker(brain).sweep()
-    done = brain.jobs.show(job.id)
-    assert done.state == "done", done.reason
-    return f"{job} {done}"
-
-
-def every_memory(brain: Brain) -> list[Memory]:
-    """Read every memory of all agents."""
-    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        return list(tx.memories.get(tx.memories.page(after=0, limit=1000)).values())
-
-
-def a_mark(entry: RecallLogEntry, memory: int) -> Feedback:
-    return Feedback(
-        trace_id=entry.id,
-        memory_id=memory,
-        mark=FeedbackMark.USEFUL,
-        agent=entry.agent,
-        session=entry.session,
-        at=entry.asked_at,
-    )
-
-
-@pytest.mark.parametrize("kind", ["consolidate", "reflect", "atomize"])
-def test_job_neither_reports_nor_derives_from_private_memories_of_others(
-    brain: Brain, bo: Brain, kind: str
-) -> None:
-    private = {one.id for one in every_memory(brain)}
-    cy = as_writer(brain, "cy")
-
-    replies = did(cy, kind) + did(brain, kind) + str(cy.reflect())
-
-    hidden = {ids.show(ids.MEMORY, id_) for id_ in private}
-    assert DEEP not in replies
-    assert not any(id_ in replies for id_ in hidden)
-    assert {one.id for one in every_memory(brain)} == private
-
-    assert DEEP not in did(bo, kind)
-    assert {(one.scope, one.agent) for one in every_memory(brain)} == {(Scope.PRIVATE, "bo")}
-
-
-def test_correction_of_a_private_memory_is_proposed_to_its_author_only(
-    brain: Brain, bo: Brain
-) -> None:
-    cy = as_writer(brain, "cy")
-    id_ = stored(bo, "The deploy window opens at 14:00.", kind="fact", scope="private")
-    for session, end in (("s1", "."), ("s2", "!"), ("s3", " please.")):
-        text = f"Deploys of {DEEP} must wait for the harbour master{end}"
-        bo.acting_as(session=session).revise.annotate(id_, text)
-    # A memory may become the team's; what was said of it before does not.
-    shared = "The deploy window opens at 15:00."
-    head = bo.revise.supersede(id_, shared, reason=f"{DEEP} said so.", scope="team").id
-    assert cy.get(str(head))
-
-    did(cy, "reflect")
-    did(brain, "reflect")
-
-    proposed = [one for one in every_memory(brain) if one.state is State.CANDIDATE]
-    assert [one for one in proposed if one.scope is not Scope.PRIVATE] == []
-
-
-def test_same_job_of_two_agents_runs_for_each_of_them(brain: Brain, bo: Brain) -> None:
-    cy = as_writer(brain, "cy")
-    for kind in ("consolidate", "reflect", "atomize", "eval"):
-        jobs = [one.jobs.run(kind) for one in (bo, cy, cy)]
-
-        assert [one.agent for one in jobs] == ["bo", "cy", "cy"]
-        assert jobs[1].id == jobs[2].id != jobs[0].id
-        with pytest.raises(NotFoundError):
-            cy.jobs.show(jobs[0].id)
-    assert {one.agent for one in cy.jobs().jobs} == {"cy"}
-
-
-def test_evaluation_of_a_writer_uses_its_own_queries_only(brain: Brain, bo: Brain) -> None:
-    # What helped may be the team's; what was asked for it is not.
-    everybodys = ids.parse(ids.MEMORY, stored(brain, "The kettle is blue.", kind="fact"))
-    with brain.services.store.begin(LOCAL_TENANT) as tx:
-        [entry] = tx.recall_log.latest(EntryFilter(agent="bo"), limit=1)
-        tx.recall_log.mark([a_mark(entry, everybodys)])
-    brain.remember(
-        [
-            Draft(body=f"Somebody put vessel{number} of shelf{number} into {place}.", kind="event")
-            for number, place in enumerate(["a kitchen cupboard", "the red attic"] * EVALUATED_MIN)
-        ]
-    )
-    now = brain.services.clock.now() + timedelta(seconds=1)
-
-    def questions(who: Brain) -> str:
-        return str(
-            Evaluate(who.services, who.caller)
-            .prepare(now, questions=EVALUATED_MIN, seed=0)
-            .questions
-        )
-
-    assert DEEP in questions(bo)
-    assert DEEP not in questions(as_writer(brain, "cy"))
-
-
-@pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
-def test_operations_of_admins_are_denied_to_readers_and_writers(
-    brain: Brain, bo: Brain, role: Role
-) -> None:
-    own = bo.recall("checkout service").trace_id
-    export = brain.jobs.run("export")
-    a_worker(brain).sweep()
-    cy = as_writer(brain, "cy", role)
-
-    assert cy.recalls().recalls == ()
-    assert cy.recall(DEEP).items == ()
-    assert [one.considered for one in cy.recalls().recalls] == [0]
-    for missing in (lambda: cy.recalls.one(own), lambda: cy.jobs.archive(export.id)):
-        with pytest.raises(NotFoundError):
-            missing()
-    for refused in (
-        lambda: cy.recalls(agent="bo"),
-        lambda: cy.jobs.run("export"),
-        lambda: cy.jobs.run("train_salience"),
-        cy.spaces,
-        lambda: cy.spaces.compare("minilm"),
+@pytest.mark.parametrize("mark", MARKS)
+def test_hooks_write_nothing_private_to_store_or_state(tmp_path: Path, mark: str) -> None:
+    store, lesson = tmp_path / "brain.db", "The root cause was a pool that was closed twice."
+    for event, fields in (
+        ("user-prompt-submit", {"prompt": f"Why does the pool fail here? {mark}"}),
+        ("stop", {"last_assistant_message": f"{lesson} {mark}"}),
+        ("file-edited", {"tool_input": {"file_path": f"/src/{mark}.py", "content": mark}}),
+        ("post-compact", {"compact_summary": f"We fixed the pool that was closed. {mark}"}),
     ):
-        with pytest.raises(RejectedError):
-            refused()
+        done = call_hook(store, "claude-code", event, told={"session_id": "s1", **fields})
+        assert (done.status, HIDDEN in done.out + done.err) == (0, False)
+
+    assert "closed twice" in run_brain("--store", str(store), "recall", "--kind", "event").out
+    for file in tmp_path.rglob("*"):
+        assert file.is_dir() or HIDDEN.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("words", ["hook claude-code user-prompt-submit", "remember"])
+def test_nothing_private_is_sent_to_the_process_that_serves_the_store(
+    tmp_path: Path, words: str
+) -> None:
+    got: list[str] = []
+
+    def answer(request: object) -> dict[str, object]:
+        got.append(json.dumps(request))
+        return {"text": None, "out": "", "err": "", "code": 0}
+
+    text = f"Why does the pool fail here? {MARKS[0]}"
+    hooked = {"session_id": "s1", "prompt": text}
+    given = [] if words.startswith("hook") else [text]
+    path = socket_path(tmp_path / "brain.db", clean_environment())
+    assert path is not None
+    server = LocalServer(path, answer)
+    server.start()
+    server.is_ready.wait(10)
+    try:
+        environment = {"COMMONBRAIN_STORE": str(tmp_path / "brain.db")}
+        run_brain(*words.split(), *given, stdin=json.dumps(hooked), **environment)
+    finally:
+        server.close()
+
+    assert "Why does the pool fail here?" in got[0]
+    assert HIDDEN not in "".join(got)
+
+
+class _Recorder(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append(body)  # type: ignore[attr-defined]
+        answer = b'{"jsonrpc": "2.0", "id": 1, "result": {}}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's name
+        pass
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_proxy_sends_nothing_private_to_a_server(mark: str) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Recorder)
+    server.got = []  # type: ignore[attr-defined]
+    Thread(target=server.serve_forever, daemon=True).start()
+    out = io.StringIO()
+    url = urlsplit(f"http://127.0.0.1:{server.server_port}/mcp")
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "remember", "arguments": {"text": f"The port is 5433. {mark}"}},
+    }
+    try:
+        StdioProxy(url=url, key=None, session="s", out=out).forward(json.dumps(call))
+    finally:
+        server.shutdown()
+        server.server_close()
+
+    (body,) = server.got  # type: ignore[attr-defined]
+    assert HIDDEN.encode() not in body
+    assert b"The port is 5433." in body
+    assert "result" in out.getvalue()

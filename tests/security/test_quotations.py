@@ -128,7 +128,7 @@ def test_own_tag_stays_a_tag(text: str) -> None:
 def _taken(text: str) -> str:
     """Give all that is captured of a text."""
     tagged = [*tagged_texts(text), *extract_tasks(text)]
-    return "\n".join([*(one.text for one in tagged), *select_captured(text, "turns")])
+    return "\n".join([*(one.text for one in tagged), *select_captured(text, "auto")])
 
 
 @pytest.mark.requirement("WP-46")
@@ -184,7 +184,7 @@ def test_no_text_leaves_the_block_that_quotes_it(lines: str) -> None:
         assert tagged_texts(f"So:\n\n{quoted}\n\nI left it alone.") == []
 
 
-def _call(brain: Brain, event: str, *, capture: str = "turns", **fields: str) -> None:
+def _call(brain: Brain, event: str, *, capture: str = "auto", **fields: str) -> None:
     """Run a hook of Claude Code."""
     request = HookRequest(
         hook=HOOKS["claude-code", event],
@@ -266,8 +266,8 @@ def _import(brain: Brain, format_: str, file: Path, records: Sequence[object]) -
 
 
 WAYS: Final[dict[str, Callable[[Brain, Sequence[str], Path], None]]] = {
-    "answer, capture tags": partial(_answer, capture="tags"),
-    "answer, capture turns": partial(_answer, capture="turns"),
+    "answer, capture propose": partial(_answer, capture="propose"),
+    "answer, capture auto": partial(_answer, capture="auto"),
     "end of a session": _end,
     "compaction": _compact,
     "message": _send,

@@ -51,9 +51,9 @@ def test_capture_of_one_turn_is_limited() -> None:
 def test_only_marks_are_captured_when_the_rest_is_disabled() -> None:
     utterance = f"{LESSON}\n\nSome words before.\n@decision One pool per process\nand after."
 
-    assert select_captured(utterance, "tags") == ["@decision One pool per process"]
+    assert select_captured(utterance, "propose") == ["@decision One pool per process"]
     assert select_captured(utterance, "off") == []
-    assert LESSON in select_captured(utterance, "turns")[0]
+    assert LESSON in select_captured(utterance, "auto")[0]
     assert marked_lines("```\n@decision in code\n```") == []
 
 
@@ -121,11 +121,11 @@ def test_injection_marker_within_a_sentence_hides_no_text() -> None:
 def test_tag_at_the_end_of_a_long_reply_is_captured() -> None:
     reply = "We looked at it. " * 1300 + "\n\n@remember The oak table is for guests"
 
-    assert "The oak table is for guests" in select_captured(reply, "turns")[0]
+    assert "The oak table is for guests" in select_captured(reply, "auto")[0]
 
 
-@given(st.text(st.sampled_from("\r\n |>*:a@"), max_size=60), st.sampled_from(["tags", "turns"]))
-@example("    \r> * need to check", "turns")
+@given(st.text(st.sampled_from("\r\n |>*:a@"), max_size=60), st.sampled_from(["propose", "auto"]))
+@example("    \r> * need to check", "auto")
 def test_every_text_is_read(text: str, mode: str) -> None:
     select_captured(f"{text}\n\n@remember The oak table is for guests", mode)
     extract_tasks(text)

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from commonbrain.api.errors import EXIT_REFUSED, to_transport_error
 from commonbrain.api.operation import Operation, ReplyT, Request, RequestT, Transport
+from commonbrain.api.switches import check_switched_on
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
@@ -172,12 +173,14 @@ def authorize_call(
     The rate limit is checked earlier, when the caller is authenticated.
 
     Raises:
-        RejectedError: `insufficient_role`, `scope_denied`, `person_required` or `boot_required`.
+        RejectedError: `insufficient_role`, `scope_denied`, `person_required`, `paused`,
+            `switched_off` or `boot_required`.
         LimitExceededError: `quota_exceeded`.
 
     """
     _check_role(operation, brain.caller)
     check_person(operation, brain, request=request)
+    check_switched_on(operation, brain.caller, request=request)
     guard = brain.services.guard
     if guard is not None and operation.consumes_quota(request):
         guard.check_quota(brain.caller)

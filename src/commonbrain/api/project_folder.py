@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.folders import make_private_folder
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.observability.hook_runs import state_folder
 from commonbrain.working_tree import DEPTH_MAX, Repository
 
 CONFIG_FILE: Final = ".commonbrain.toml"
 """The settings file for a folder and everything below it."""
-CAPTURE_MODES: Final = ("off", "tags", "turns")
-"""What hooks store of an agent's last message: nothing, tagged lines, or decisions too."""
+AT_ONCE: Final = "auto"
+CAPTURE_MODES: Final = ("off", "propose", AT_ONCE)
+"""What hooks store: nothing; an agent's tagged lines, and proposals of what the user says; or also
+an agent's decisions, and at once what the user surely said."""
+_EARLIER_MODES: Final = {"tags": "propose", "turns": AT_ONCE}
+LEFT_ON: Final = frozenset({"boot", "status"})
+"""Tools that a folder cannot switch off, since its file may come with a clone: rules bind."""
 _TRUSTED: Final = "trusted-projects"
 """The file of digests of trusted files and their names, in the folder of the state."""
 _BYTES_MAX: Final = 2048
@@ -39,6 +44,8 @@ class FolderConfig:
     """The narrowest mode that a file asks for."""
     source: Path | None = None
     """The nearest file that switches hooks off."""
+    memory_off_by: Path | None = None
+    """The nearest file that switches the memory off, for hooks and for an agent's tools."""
     notices: tuple[str, ...] = ()
     """What of the files is not used, for the agent and the user; without a text of theirs."""
 
@@ -50,6 +57,7 @@ class _FolderFile:
     path: Path
     project: str | None = None
     has_hooks: bool = False
+    has_memory: bool = True
     capture: str | None = CAPTURE_MODES[0]
     problem: str | None = None
 
@@ -90,7 +98,17 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
         has_hooks=not off,
         capture=min(modes, key=CAPTURE_MODES.index, default=None),
         source=next(iter(off), None),
+        memory_off_by=next((one.path for one in files if not one.has_memory), None),
         notices=tuple(notices),
+    )
+
+
+def switched_off_error(file: Path) -> RejectedError:
+    """Return the error of a call in a folder whose file switches the memory off."""
+    return RejectedError(
+        f"The memory is switched off here by {file}.",
+        code="switched_off",
+        hint="Go on without it, or ask the user to change the file.",
     )
 
 
@@ -124,7 +142,8 @@ def trust_project(path: Path) -> tuple[Path, str]:
 
 def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
     """Return what to store of messages: the user's mode or the default; a folder narrows it."""
-    mode = environment.get("COMMONBRAIN_CAPTURE", "")
+    given = environment.get("COMMONBRAIN_CAPTURE", "")
+    mode = _EARLIER_MODES.get(given, given)
     user_mode = mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1]
     return min(folder.capture or user_mode, user_mode, key=CAPTURE_MODES.index)
 
@@ -175,7 +194,8 @@ def _read(path: Path) -> _FolderFile:
         return _FolderFile(
             path=path,
             project=_text(table, "project"),
-            has_hooks=_flag(table, "hooks"),
+            has_hooks=_flag(table, "hooks") and _flag(table, "memory"),
+            has_memory=_flag(table, "memory"),
             capture=_choice(table, "capture"),
         )
     except InvalidInputError as error:
@@ -207,7 +227,8 @@ def _flag(table: Mapping[str, object], key: str) -> bool:
 
 
 def _choice(table: Mapping[str, object], key: str) -> str | None:
-    value = _text(table, key)
+    given = _text(table, key)
+    value = given and _EARLIER_MODES.get(given, given)
     if value is not None and value not in CAPTURE_MODES:
         raise InvalidInputError(
             f"{key} is unknown.", hint=f"Choose one of {', '.join(CAPTURE_MODES)}."

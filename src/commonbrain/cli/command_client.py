@@ -20,6 +20,7 @@ from commonbrain.runtime.callers import (
     store_socket,
 )
 from commonbrain.runtime.local_socket import ask
+from commonbrain.text.private_parts import without_private
 
 _TIMEOUT_S: Final = 600.0
 """Longer than a command waits for a locked store."""
@@ -105,7 +106,7 @@ def _request(line: CommandLine) -> dict[str, Any]:
     columns, lines = _terminal_size()
     return {
         "kind": "command",
-        "words": line.words,
+        "words": [without_private(word) for word in line.words],
         **line.identity,
         **describe_process(),
         "is_interactive": _is_terminal(sys.stdin) and _is_terminal(sys.stdout),

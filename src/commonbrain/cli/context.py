@@ -18,6 +18,7 @@ from commonbrain.api.dispatch import (
 )
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
+from commonbrain.api.switches import check_switched_on
 from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain, Identity, identity_of
 from commonbrain.coordination.session_registry import may_resume, resume_session, touch_session
@@ -162,6 +163,7 @@ def open_brain_for(
     with ExitStack() as at_end:
         at_end.callback(state.close, brain)
         noting = at_end.enter_context(record_event(brain, call))
+        check_switched_on(operation, brain.caller, request=request)
         try:
             yield brain, noting
         except typer.Exit as exit_:

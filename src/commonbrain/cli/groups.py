@@ -53,6 +53,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "maintain": "brain maintain --dry-run",
     "connect": "brain connect claude-code --hooks",
     "hook": "brain hook status",
+    "pause": "brain pause --for 1h",
+    "resume": "brain resume",
     "session list": "brain session list --project shop",
     "session task": 'brain session task "fix the failing build"',
     "session handoff": 'brain session handoff "The build is green." --next "merge it"',

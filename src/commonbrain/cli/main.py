@@ -18,7 +18,8 @@ from commonbrain.cli.output import STREAMS
 from commonbrain.extras import IMPORT_FORMATS
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.runtime.callers import ask_for_passphrases
+from commonbrain.runtime.callers import ask_for_passphrases, check_command_is_of_person
+from commonbrain.runtime.pause import begin_pause, end_pause, pause_in
 
 _STATE: Final = ContextVar("_STATE", default=GlobalOptions())  # noqa: B039 it is frozen
 """Typer's context, for a command that already has the maximum number of parameters."""
@@ -291,6 +292,27 @@ def maintain(
     from commonbrain.cli.worker import run_maintain  # noqa: PLC0415
 
     run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+def pause(
+    *,
+    length: Annotated[
+        str | None, typer.Option("--for", help="How long, such as 30m, 1h or 2d; default: no end.")
+    ] = None,
+) -> None:
+    """Switch the memory off on this machine: no hook runs, and no agent stores anything."""
+    check_command_is_of_person("Pausing the memory")
+    begin_pause(os.environ, length=length)
+    typer.echo(f"Paused {pause_in(os.environ)}.")
+
+
+@app.command()
+def resume() -> None:
+    """End the pause of the memory."""
+    check_command_is_of_person("Ending the pause of the memory")
+    end_pause(os.environ)
+    typer.echo("The memory is on.")
 
 
 @app.command("hook")

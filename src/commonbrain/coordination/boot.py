@@ -34,6 +34,7 @@ from commonbrain.coordination.session_registry import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import is_owner, pending_items
+from commonbrain.ingestion.pending_statements import PENDING_MAX, pending_statements
 from commonbrain.ingestion.validation import check_address
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
@@ -231,6 +232,7 @@ def gather_material(
         skills=_skills(unit),
         notes=_first(unit, "notes", entries=notes),
         action_items=_first(unit, "action_items", entries=items),
+        unconfirmed=_first(unit, "unconfirmed", entries=map(entry, _unconfirmed(unit))),
         handoff=_handoff(unit),
         urgent=_first(unit, "urgent", entries=urgent),
         unread=mail.count,
@@ -243,6 +245,12 @@ def gather_material(
         session=caller.session,
         project=project,
     )
+
+
+def _unconfirmed(unit: UnitOfWork) -> list[Memory]:
+    """Return what the user said that waits for a person."""
+    scope = unit.query_scope(Filter(project=unit.caller.project))
+    return pending_statements(unit.tx, scope, limit=PENDING_MAX)
 
 
 def active_scope(unit: UnitOfWork, section: str) -> QueryScope:

@@ -13,6 +13,9 @@ from commonbrain.model.limits import BriefingLimits
 from commonbrain.model.recall_result import BINDING
 from commonbrain.text.tokens import estimate
 
+UNCONFIRMED: Final = (
+    "SAID BY THE USER, NOT CONFIRMED: ask them; they confirm it with `brain review`"
+)
 MORE: Final = "MORE BLOCKERS, SKILLS AND PINNED NOTES"
 
 
@@ -88,6 +91,8 @@ class Briefing:
     """Skills without a keyword."""
     notes: tuple[PinnedNote, ...] = ()
     action_items: tuple[BriefingEntry, ...] = ()
+    unconfirmed: tuple[BriefingEntry, ...] = ()
+    """What the user said in a prompt, until a person confirms or declines it."""
     more: tuple[BriefingEntry | PinnedNote, ...] = ()
     """Blockers, skills and pinned notes that exceed the share of the stable part."""
     handoff: InheritedHandoff | None = None
@@ -148,6 +153,7 @@ def _stable_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]]:
 def _changing_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]]:
     blocked = ": acknowledge them before you write" if briefing.writes_blocked else ""
     yield "action_items", _section(f"ACTION ITEMS{blocked}", briefing.action_items)
+    yield "unconfirmed", _section(UNCONFIRMED, briefing.unconfirmed)
     yield "more", _titled(MORE, map(line, briefing.more))
     yield "handoff", handoff_lines(briefing.handoff) if briefing.handoff else ()
     yield "messages", _message_lines(briefing)
@@ -254,6 +260,7 @@ _STABLE: Final = ("blockers", "skills", "notes")
 """Sections of the stable part, most important first."""
 _BY_IMPORTANCE: Final = (
     "action_items",
+    "unconfirmed",
     "more",
     "handoff",
     "urgent",
@@ -299,6 +306,7 @@ class BriefingMaterial:
     skills: Listed[BriefingEntry] = field(default_factory=_none)
     notes: Listed[PinnedNote] = field(default_factory=_none)
     action_items: Listed[BriefingEntry] = field(default_factory=_none)
+    unconfirmed: Listed[BriefingEntry] = field(default_factory=_none)
     handoff: InheritedHandoff | None = None
     urgent: Listed[BriefingEntry] = field(default_factory=_none)
     unread: int = 0

@@ -13,7 +13,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from commonbrain.api.project_folder import FolderConfig, capture_mode, find_folder_config
+from commonbrain.api.project_folder import (
+    AT_ONCE,
+    FolderConfig,
+    capture_mode,
+    find_folder_config,
+)
 from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
@@ -21,10 +26,10 @@ from commonbrain.coordination.briefing import sections
 from commonbrain.coordination.session_registry import detect_client, touch_session
 from commonbrain.embeddings.interface import LocalModel
 from commonbrain.hooks.subagents import note_task, show_primer
-from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
+from commonbrain.hooks.table import Hook, HookAction, HookEvent, find_hook, read_event
 from commonbrain.hooks.tool_use import show_for_command, show_for_edit, truncated
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import (
@@ -110,6 +115,8 @@ class HookRequest:
     """Whether this process has a worker, which maintains the store."""
     loads_model: bool = True
     """Whether recall may load the model, for which this client waits."""
+    is_of_user: bool = False
+    """Whether the client shows that its user attends it, and that no agent runs this hook."""
 
 
 def run_action(
@@ -146,7 +153,7 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
     UNTIL.set(until)
     try:
         request = HookRequest(
-            hook=HOOKS[call["client"], call["event"]],
+            hook=_hook_of(call),
             event=(event := read_event(str(call["input"]).encode())),
             folder=find_folder_config(
                 event.folder or Path(call["cwd"] or os.sep), state=Path(call["runs"])
@@ -155,6 +162,7 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
             remaining_s=lambda: max(0.0, until - monotonic()),
             runs=HookRuns(Path(call["runs"])),
             has_worker=host.has_worker,
+            is_of_user=bool(call["is_of_user"]),
         )
         settings = load_settings()
         services = services_for(host.brain.services, call)
@@ -168,6 +176,13 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
         # The hook would repeat the action, and its user would see no cause.
         _LOG.exception("a hook failed")
         return {"code": "internal", "error": f"An internal error occurred: {type(error).__name__}."}
+
+
+def _hook_of(call: JsonObject) -> Hook:
+    hook = find_hook(call["client"], call["event"], is_detached=bool(call["is_detached"]))
+    if hook is None:
+        raise InvalidInputError("Unknown hook.")
+    return hook
 
 
 def _run_as_client(
@@ -185,7 +200,7 @@ def _run_as_client(
         # A model wrote the captured text: it cannot claim more trust than its user.
         trust_ceiling=Trust.USER_CLAIM,
         role=Role.WRITER,
-        authority=Authority.MODEL,
+        authority=_authority_of(request),
     )
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,
@@ -202,6 +217,16 @@ def _run_as_client(
             _connected(brain, request)
     else:
         show(perform(_connected(brain, request), request))
+
+
+def _authority_of(request: HookRequest) -> Authority:
+    """Return a person's authority for what a user surely typed, if such words are stored at once.
+
+    What agents say, and prompts that may be of an agent, have that of a model.
+    """
+    is_note = request.hook.action is HookAction.NOTE and request.is_of_user
+    is_at_once = is_note and capture_mode(request.folder, os.environ) == AT_ONCE
+    return Authority.PERSON if is_at_once else Authority.MODEL
 
 
 def _connected(brain: Brain, request: HookRequest) -> Brain:
@@ -368,12 +393,19 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
     mode = capture_mode(request.folder, os.environ)
     fields = DraftFields(auto_captured=True)
-    if mode == "turns":
+    if mode == AT_ONCE:
         fields["kind"] = Kind.EVENT
     if request.event.source_ref:
         fields["source_ref"] = request.event.source_ref[:SOURCE_REF_CHARS_MAX]
     for text in select_captured(request.event.reply, mode):
         brain.remember(text, chunks=False, **fields)
+
+
+def _note(brain: Brain, request: HookRequest) -> None:
+    """Store what the user said that is to last, or propose it."""
+    from commonbrain.ingestion.user_statements import store_statements  # noqa: PLC0415 see `_capture`
+
+    store_statements(brain.remember, request.event.prompt, source=request.event.source_ref)
 
 
 def _summarise(brain: Brain, request: HookRequest) -> None:
@@ -430,6 +462,7 @@ ACTIONS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] 
     HookAction.TOOL: _tool,
     HookAction.TOOL_USED: _after_tool,
     HookAction.PRIME: _prime,
+    HookAction.NOTE: _note,
     HookAction.CAPTURE: _capture,
     HookAction.SUMMARISE: _summarise,
     HookAction.END: _end,

@@ -17,7 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.api.project_folder import AT_ONCE, FolderConfig, capture_mode
 from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
@@ -216,7 +216,7 @@ class FailureLog:
 
 def captures_failures(folder: FolderConfig, environment: Mapping[str, str]) -> bool:
     """Return whether failures with their fixes are stored; if not, nothing of them is recorded."""
-    return capture_mode(folder, environment) == "turns"
+    return capture_mode(folder, environment) == AT_ONCE
 
 
 _private: Final = partial(os.open, mode=0o600)

@@ -34,6 +34,7 @@ from commonbrain.hooks.table import (
     Hook,
     HookAction,
     HookEvent,
+    find_hook,
     read_event,
 )
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
@@ -43,14 +44,18 @@ from commonbrain.runtime.callers import (
     PLAIN,
     check_command_is_of_person,
     describe_process,
+    is_attended,
     is_off,
     may_share,
+    runs_for_agent,
     store_may_mention,
     store_socket,
 )
 from commonbrain.runtime.local_socket import ask
+from commonbrain.runtime.pause import pause_in
 from commonbrain.text.code_names import read_edit
-from commonbrain.text.prompts import is_trivial, typed_text
+from commonbrain.text.private_parts import without_private_values
+from commonbrain.text.prompts import is_trivial, may_last, typed_text
 
 _UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
 """What an agent is told where a sealed store has no key."""
@@ -95,6 +100,8 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
 def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
     if is_disabled(environment):
         return "off, by COMMONBRAIN_HOOKS"
+    if pause := pause_in(environment):
+        return f"paused {pause}"
     if not folder.has_hooks:
         return f"only the rules that bind, by {folder.source}"
     return f"on; hooks = false in {CONFIG_FILE} or COMMONBRAIN_HOOKS=off switches them off"
@@ -165,10 +172,10 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         _write_result(running)
         os._exit(1 if running.complaint else 0)
     call = _read(arguments)
-    hook = HOOKS.get((call.client, call.event))
+    hook = find_hook(call.client, call.event, is_detached=call.is_detached)
     if hook is None:
         running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
-    elif not is_disabled(os.environ):
+    elif not is_disabled(os.environ) and pause_in(os.environ) is None:
         until = began + limit_s(hook.action, os.environ)
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
         if running.code in KEYLESS and _shows_rules(hook, running.command):
@@ -213,6 +220,8 @@ def is_idle(
             is_needed = _is_before_known(event, folder=folder, store=store, runs=runs)
         case HookAction.TOOL_USED:
             is_needed = _is_after_failure(hook, event, folder=folder, store=store, runs=runs)
+        case HookAction.NOTE:
+            is_needed = not runs_for_agent(os.environ) and _says_what_lasts(event, folder)
         case HookAction.CAPTURE:
             # A prompt is time-critical and does not need this import.
             from commonbrain.text.capture import select_captured  # noqa: PLC0415
@@ -235,6 +244,13 @@ def _is_before_known(
     if event.files:
         return folder.has_hooks and _is_worth_a_search(event, store=store, runs=runs)
     return _may_name_command(event, store=store, runs=runs)
+
+
+def _says_what_lasts(event: HookEvent, folder: FolderConfig) -> bool:
+    # Only prompts that may say so load the rules of English.
+    from commonbrain.text.user_statements import statements_in  # noqa: PLC0415
+
+    return capture_mode(folder, os.environ) != "off" and bool(statements_in(event.prompt))
 
 
 def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
@@ -325,6 +341,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
     running.command = event.command
+    # What is private leaves this process in no form.
+    raw = without_private_values(raw)
     folder = find_folder_config(event.folder or Path.cwd())
     if hook.action is HookAction.BOOT:
         running.complaint = " ".join(folder.notices)
@@ -333,10 +351,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         runs.note(hook.client, hook.event)
     if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
         return
-    if hook.action is HookAction.END and not call.is_detached:
-        # Claude Code ends a hook after 1.5 s when it exits, and its server too, so the work
-        # continues in the background.
-        run_detached(["hook", *call.words, "--detached"], raw)
+    if _hand_over(hook, event, folder=folder, call=call, raw=raw):
         return
     path = store_socket(call.store, os.environ)
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
@@ -344,7 +359,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         running.answer = _formatted(hook, reply.get("text"))
         return
-    may_start = path is not None and hook.action is not HookAction.END and may_share(os.environ)
+    is_background = hook.action is HookAction.END or call.is_detached
+    may_start = path is not None and not is_background and may_share(os.environ)
     if may_start and reply is None:
         running.start = partial(start_server, call.store, session=event.session)
         if hook.action is HookAction.BOOT:
@@ -359,13 +375,31 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         agent=call.agent or hook.client,
         remaining_s=lambda: max(_WORDS_S, until - _CLOSING_S - monotonic()),
         runs=runs,
-        loads_model=not may_start,
+        loads_model=not may_start or call.is_detached,
+        is_of_user=is_attended(os.environ),
     )
 
     def show(text: str | None) -> None:
         running.answer = _formatted(hook, text)
 
     run_action(request, call.store, show=show)
+
+
+def _hand_over(
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, call: HookCall, raw: bytes
+) -> bool:
+    """Let a process in the background do what takes longer; return whether that is everything.
+
+    Claude Code ends a hook after 1.5 s when it exits, and its server too. Storing what a prompt
+    says takes longer than it may wait.
+    """
+    is_end = hook.action is HookAction.END
+    is_noted = hook.action is HookAction.RECALL and may_last(typed_text(event.prompt))
+    is_noted = is_noted and capture_mode(folder, os.environ) != "off"
+    if call.is_detached or not (is_end or is_noted):
+        return False
+    run_detached(["hook", *call.words, "--detached"], raw)
+    return is_end
 
 
 def _start(running: HookOutput) -> None:
@@ -397,6 +431,8 @@ def _ask_server(
         "agent": call.agent or call.client,
         "input": raw.decode(errors="replace"),
         "runs": str(runs.folder),
+        "is_detached": call.is_detached,
+        "is_of_user": is_attended(os.environ),
         **describe_process(),
         # What it found by its deadline must arrive before this process stops waiting.
         "remaining_s": max(0.0, remaining_s - _REPLY_S),

@@ -6,7 +6,7 @@ names actions and does not import them.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from commonbrain.model.limits import (
     NAME_CHARS_MAX,
 )
 from commonbrain.text.code_names import patched_files
+from commonbrain.text.private_parts import without_private_values
 
 HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
 """Formats text for the client's model."""
@@ -40,6 +41,8 @@ class HookAction(Enum):
     """A command has run, or files were edited: after a failure, return what fixed it before."""
     PRIME = auto()
     """A subagent starts: return what binds it."""
+    NOTE = auto()
+    """The user has sent a prompt: store what in it is to last, while nobody waits."""
     CAPTURE = auto()
     """The agent has answered: store its decisions."""
     SUMMARISE = auto()
@@ -56,6 +59,7 @@ LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
+    HookAction.NOTE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
@@ -210,6 +214,14 @@ _ROWS: Final = (
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}
 
 
+def find_hook(client: str, event: str, *, is_detached: bool = False) -> Hook | None:
+    """Return the hook of an event; in the background, that of a prompt notes what was said."""
+    hook = HOOKS.get((client, event))
+    if hook is not None and is_detached and hook.action is HookAction.RECALL:
+        return replace(hook, action=HookAction.NOTE, answer=None)
+    return hook
+
+
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """About a hundred times the summary of a long conversation."""
 _NAMES: Final = {
@@ -279,7 +291,7 @@ class HookEvent:
 
 
 def read_event(raw: bytes) -> HookEvent:
-    """Parse a client's input.
+    """Parse a client's input, without its private parts.
 
     Raises:
         InvalidInputError: the input is too large, or not a JSON object.
@@ -288,7 +300,7 @@ def read_event(raw: bytes) -> HookEvent:
     if len(raw) > INPUT_BYTES_MAX:
         raise InvalidInputError(f"The hook's input has more than {INPUT_BYTES_MAX:,} bytes.")
     try:
-        value = json.loads(raw or b"{}")
+        value = json.loads(without_private_values(raw) or b"{}")
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("The hook's input is not JSON.") from error
     if not isinstance(value, dict):

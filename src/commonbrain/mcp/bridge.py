@@ -34,6 +34,7 @@ from commonbrain.runtime.local_socket import (
     is_responsive,
     open_stream,
 )
+from commonbrain.text.private_parts import without_private_values
 
 if TYPE_CHECKING:
     from commonbrain.mcp.shared_server import SharedServer
@@ -293,7 +294,7 @@ class Bridge:
             data = b""
         # The last line may lack its end.
         for line in self._from_client.feed(data or b"\n"):
-            self._to_server += self.replay.take(line)
+            self._to_server += self.replay.take(without_private_values(line))
         self._has_left = not data
         if self._from_client.dropped:
             self._from_client.dropped = 0

@@ -20,8 +20,11 @@ from typing import Any, Final, TextIO
 from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
+from commonbrain.api.project_folder import LEFT_ON, find_folder_config, switched_off_error
 from commonbrain.mcp.replay import child_object, parse_object
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.runtime.pause import pause_in, paused_error
+from commonbrain.text.private_parts import without_private_values
 
 REQUESTS_MAX: Final = 8
 """Concurrent messages; further ones wait."""
@@ -71,7 +74,9 @@ class StdioProxy:
             self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
             return
         try:
-            answer = self._post(line.encode(), message)
+            answer = _switched_off(message) or self._post(
+                without_private_values(line.encode()), message
+            )
         except CommonbrainError as error:
             answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
         except Exception as error:  # noqa: BLE001 the client waits for an answer
@@ -137,6 +142,32 @@ class StdioProxy:
             for name, value in headers.items()
             if isinstance(value, str) and value
         }
+
+
+READ_TOOLS: Final = frozenset(
+    {"audit", "boot", "get", "list", "recall", "recalls", "review", "skill", "status", "trace"}
+)
+"""Tools that store nothing, which a pause leaves on."""
+
+
+def _switched_off(message: JsonObject) -> JsonObject | None:
+    """Return the reply of a tool that the user paused, or a folder switched off, on this machine.
+
+    The server has neither the user's state nor the folder.
+    """
+    if message.get("method") != "tools/call":
+        return None
+    tool = child_object(message, "params").get("name")
+    pause = None if tool in READ_TOOLS else pause_in(os.environ)
+    file = None if tool in LEFT_ON else find_folder_config(Path.cwd()).memory_off_by
+    if pause:
+        error = paused_error(pause)
+    elif file:
+        error = switched_off_error(file)
+    else:
+        return None
+    text = {"type": "text", "text": f"{error.code}: {error}"}
+    return {"result": {"content": [text], "isError": True}}
 
 
 def run_proxy(url: str, *, key_file: Path | None = None) -> None:

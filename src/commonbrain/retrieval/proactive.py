@@ -35,8 +35,10 @@ from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms
 from commonbrain.retrieval.score import ANSWERABILITY, word_share
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
+from commonbrain.text.classification import untagged
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.prompts import typed_text
+from commonbrain.text.reports import states_decision
 from commonbrain.text.segmentation import count_words, split_sentences
 
 if TYPE_CHECKING:
@@ -310,12 +312,17 @@ def worth_showing(
         one
         for one in ranked
         if EARLIER not in one.features
-        # What a hook captured is shown as the episode that is made of it.
-        and not (one.memory.auto_captured and KINDS[one.memory.kind].is_reflected)
+        and not _is_shown_as_episode(one.memory)
         and is_news(one.memory.id, shown=shown, reviews=reviews)
     ][:max_items]
     worthy = [one for one in best if worth[one.memory.id] >= THRESHOLD]
     return [one for one in best if one in worthy or one is ranked[0]] if worthy else []
+
+
+def _is_shown_as_episode(memory: Memory) -> bool:
+    """Return whether what a hook captured is left to an episode made of it: all but decisions."""
+    is_captured = memory.auto_captured and KINDS[memory.kind].is_reflected
+    return is_captured and not states_decision(untagged(memory.text))
 
 
 def is_news(id_: int, *, shown: Mapping[int, bool], reviews: Container[int]) -> bool:

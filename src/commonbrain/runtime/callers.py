@@ -97,6 +97,22 @@ def acts_for_owner(environment: Mapping[str, str]) -> bool:
     return is_set and not _is_of_agent(environment)
 
 
+def runs_for_agent(environment: Mapping[str, str]) -> bool:
+    """Return whether the client says that its agent runs this command, as Claude Code does."""
+    return environment.get("AI_AGENT", "").endswith("_agent")
+
+
+def is_attended(environment: Mapping[str, str]) -> bool:
+    """Return whether a client runs this as a hook of its own while its user attends it.
+
+    Claude Code says so since 2.1.330. Its agent's commands have another value, unless they set this
+    one; the variables of another agent count against it.
+    """
+    others = AGENT_VARIABLES & set(environment) - {"AI_AGENT", "CLAUDECODE", "CLAUDE_CODE"}
+    is_hook = environment.get("AI_AGENT", "").endswith("_harness")
+    return is_hook and environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1" and not others
+
+
 def _is_of_agent(environment: Mapping[str, str]) -> bool:
     # An empty one counts too: a folder's files could take the value away.
     return not AGENT_VARIABLES.isdisjoint(environment)

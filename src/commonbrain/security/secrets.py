@@ -18,8 +18,8 @@ from commonbrain.model.values import dataclass, replace
 from commonbrain.security.credentials import find_credentials
 from commonbrain.security.folding import FoldedText, folded, joined_lines, origin
 from commonbrain.security.secret_values import PLACEHOLDER, SecretMatch, describe_place, redacted
-from commonbrain.text.normalisation import without_private
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.private_parts import without_private
 
 PASSES_MAX: Final = 3
 """Removing one secret can uncover another that overlapped it."""

@@ -14,10 +14,10 @@ from commonbrain.text.normalisation import normalise, without_injected_context
 from commonbrain.text.quotations import first_indent, without_quotations, without_quoted_words
 from commonbrain.text.reports import (
     ClauseType,
-    clauses_of,
     reports_decision,
     role_of,
     states_cause,
+    states_decision,
     states_failure,
 )
 from commonbrain.text.segmentation import CHUNK_WORDS_MIN, GAP, count_words, passages
@@ -36,14 +36,14 @@ _JUDGED_CHARS_MAX: Final = 20_000
 
 
 def select_captured(text: str, mode: str) -> list[str]:
-    """Choose what to store of a message: nothing (`off`), tagged lines (`tags`), or more (`turns`).
+    """Choose what to store of a message: nothing (off), tagged lines (propose), or more (auto).
 
-    `turns` gives one text of tagged and other lasting passages, which is stored as one memory.
+    `auto` gives one text of tagged and other lasting passages, which is stored as one memory.
     """
     match mode:
-        case "tags":
+        case "propose":
             return marked_lines(text)
-        case "turns":
+        case "auto":
             chosen = informative_passages(text)
             return [chosen] if chosen else []
         case _:
@@ -74,8 +74,7 @@ def is_informative(text: str) -> bool:
         word.stem in _FIXING and any(one.plain == "by" for one in words[n + 1 : n + _BY_WITHIN])
         for n, word in enumerate(words)
     )
-    is_lesson = is_fix or states_cause(text) or _LESSON.are_in(words)
-    return is_lesson or any(role_of(clause) is ClauseType.DECIDED for clause in clauses_of(text))
+    return is_fix or states_cause(text) or _LESSON.are_in(words) or states_decision(text)
 
 
 def marked_lines(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from commonbrain.model.kind_columns import settable_columns
 from commonbrain.model.memory import Draft, with_texts
 from commonbrain.model.recall_result import HEADING
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.private_parts import CONTROLS, without_private
 from commonbrain.text.segmentation import split_sentences
 
 _ID: Final = rf"{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}"
@@ -88,30 +89,6 @@ def _end_of_answer(text: str, start: int) -> int | None:
     return end if {"items", "verdict", "trace_id"} <= answer.keys() else None
 
 
-_PRIVATE: Final = lazy_pattern(
-    r"<\s{0,9}(?P<end>/?)\s{0,9}private(?:\s+[\w-]+\s*=[^<>]{0,200})?\s{0,9}>", re.IGNORECASE
-)
-
-
-def without_private(text: str) -> str:
-    """Remove what stands between `<private>` and `</private>`, in any case, and the marks.
-
-    Parts may be nested; one without an end extends to the end of the text.
-    """
-    if "<" not in text:
-        return text
-    parts: list[str] = []
-    done = depth = 0
-    for mark in _PRIVATE.finditer(text):
-        if depth == 0:
-            parts.append(text[done : mark.start()])
-        depth = max(depth - 1, 0) if mark["end"] else depth + 1
-        done = mark.end()
-    return "".join([*parts, "" if depth else text[done:]])
-
-
-_CONTROLS: Final = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters that would affect a terminal; tab and newline stay."""
 _TRAILING: Final = lazy_pattern(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 """Matches once per run of spaces; from each space, a long run would take quadratic time."""
 _LONG: Final = frozenset(column.name for column in settable_columns() if column.is_long)
@@ -128,7 +105,7 @@ def normalise(text: str) -> str:
     composed = unicodedata.normalize("NFC", printable)
     plain = composed.replace("\r\n", "\n").replace("\r", "\n")
     # A control character within a mark does not hide it.
-    return _TRAILING.sub("", without_private(_CONTROLS.sub("", plain))).strip()
+    return _TRAILING.sub("", without_private(CONTROLS.sub("", plain))).strip()
 
 
 def normalise_line(text: str | None) -> str | None:

@@ -39,13 +39,17 @@ _NOTICE: Final = lazy_pattern(
 """The beginnings of notices of Claude Code, Codex, Cursor and Gemini. A person who
 begins a prompt in these words asks for nothing that is stored."""
 _DECODER: Final = JSONDecoder()
+FORGET_WORD: Final = "#nomemory"
+"""With this word in it, a prompt is neither searched for nor stored."""
 
 
 def typed_text(prompt: str) -> str:
     """Return what a person typed: the prompt without blocks of the client and leading JSON.
 
-    Empty if the whole prompt is the client's.
+    Empty if the whole prompt is the client's, or the person wants no memory for it.
     """
+    if FORGET_WORD in prompt.casefold():
+        return ""
     text = _without_json(_BLOCK.sub(" ", prompt[:_CHARS_MAX]).strip())
     return "" if _NOTICE.match(text) else text
 
@@ -72,3 +76,25 @@ def is_trivial(text: str) -> bool:
     """Return whether a text is a client command, or too short to have a topic."""
     stripped = text[:_CHECKED_CHARS].strip()
     return _COMMAND.match(stripped) is not None or count_words(stripped) < _WORDS_MIN
+
+
+_MAY_LAST: Final = lazy_pattern(
+    r"\b(?:always|never|ever|any ?more|again|from (?:now|here|today)|going forward|future"
+    r"|as a (?:general )?rule|rule:|henceforth|by default|in general|generally|whenever|any ?time"
+    r"|(?:each|every|next) time|remember|(?:keep|bear) in mind|forget|note|aware|save|store"
+    r"|memori[sz]e|reference|record|correction|told you|said|forgetting|fyi|heads[ -]up|prefer"
+    r"|preferred|usual|default|dislikes?|hates?|detests?|rather|favou?rites?|preferences?|like|enjoy"
+    r"|stand|eat|drink|use|avoid|wear|fan|vegan|vegetarian|allergic|intolerant|suits?|works?|stop"
+    r"|decided|decision|agreed|settled|chose|chosen|picked|opted|standardi[sz]\w+|going with"
+    r"|moving|dropping|sticking|no|nope|nah|wrong|incorrect|false|not|actually|convention|policy"
+    r"|style guide|standard|rules?|nobody|no one|repo|repository|project|codebase|team|company"
+    r"|monorepo|no longer|only|don't|do not)\b",
+    re.IGNORECASE,
+)
+"""Words of which one is in every sentence that lasts; most prompts have none, and so load no more
+than this."""
+
+
+def may_last(text: str) -> bool:
+    """Return whether what a person typed may say something that is to last."""
+    return _MAY_LAST.search(text.replace("\u2019", "'")) is not None

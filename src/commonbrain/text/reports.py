@@ -206,6 +206,11 @@ def reports_decision(text: str) -> bool:
     return _DECIDED.are_in(words[:_DECIDED_WITHIN]) and not _is_undecided(words)
 
 
+def states_decision(text: str) -> bool:
+    """Return whether a clause of a text states what was decided."""
+    return any(role_of(clause) is ClauseType.DECIDED for clause in clauses_of(text))
+
+
 def states_cause(text: str) -> bool:
     """Return whether a clause names a cause or a lesson."""
     return _CAUSE.are_in(read_words(text))

@@ -213,7 +213,7 @@ def read_captured_turns() -> list[CapturedTurn]:
 
 
 def _predict_capture(turn: CapturedTurn) -> Iterator[Prediction]:
-    captured = _on_one_line("\n".join(select_captured(turn.text, "turns")))
+    captured = _on_one_line("\n".join(select_captured(turn.text, "auto")))
     for part in (*turn.store, *turn.never):
         yield Prediction(
             sort=f"{turn.source}, {'own' if part in turn.store else 'not own'}",

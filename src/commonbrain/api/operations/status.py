@@ -1,5 +1,6 @@
 """The operation status."""
 
+import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Final
@@ -19,6 +20,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_second
 from commonbrain.model.values import dataclass, fields
+from commonbrain.runtime.pause import pause_in
 
 
 class StatusRequest(Request):
@@ -84,6 +86,8 @@ def _render(reply: StatusReply) -> str:
 def _lines(reply: StatusReply) -> Iterator[str]:
     memories = pluralize(reply.memories, "memory", many="memories")
     yield f"{memories} ({_counts(reply.by_kind) or 'none yet'}) in {reply.store}"
+    if pause := pause_in(os.environ):
+        yield f"Paused {pause}: hooks are off, and agents store nothing."
     yield f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}."
     if reply.by_state.keys() - {State.ACTIVE}:
         yield f"States: {_counts(reply.by_state)}."

@@ -233,10 +233,10 @@ class MemoryRepository:
     ) -> list[Memory]:
         """List memories of a kind, and source, with this hash, oldest first.
 
-        Only current ones and proposals, unless a source is given and any state is asked for.
+        Only current ones and proposals, unless any state is asked for.
         """
         given = {"kind": kind, "hash": semantic_hash}
-        statement = _PRESENT_BY_HASH
+        statement = _BY_HASH if in_any_state else _PRESENT_BY_HASH
         if source_ref is not None:
             statement = _BY_HASH_AND_SOURCE if in_any_state else _PRESENT_BY_HASH_AND_SOURCE
             given |= {"source": source_ref}

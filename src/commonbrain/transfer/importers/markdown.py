@@ -24,7 +24,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
-from commonbrain.text.normalisation import without_private
+from commonbrain.text.private_parts import without_private
 from commonbrain.transfer.importer import (
     DetectedSource,
     Importer,

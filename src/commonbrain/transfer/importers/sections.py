@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.text.normalisation import without_private
+from commonbrain.text.private_parts import without_private
 from commonbrain.text.quotations import block_tokens
 
 if TYPE_CHECKING:

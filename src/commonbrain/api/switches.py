@@ -1,0 +1,30 @@
+"""Whether an agent may use the memory here and now: a person may pause it, a folder end its use."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from commonbrain.api.operation import Operation, Request, VerbRequest
+from commonbrain.api.project_folder import LEFT_ON, find_folder_config, switched_off_error
+from commonbrain.model.scope import Authority, Caller
+from commonbrain.runtime.pause import pause_in, paused_error
+
+
+def check_switched_on(
+    operation: Operation[Any, Any], caller: Caller, *, request: Request | None
+) -> None:
+    """Check that an agent of this machine may make a call; people and callers of a server may.
+
+    Raises:
+        RejectedError: `paused`, a write during a pause; `switched_off`, by a file of the folder.
+
+    """
+    if caller.authority is Authority.PERSON or caller.admission is not None:
+        return
+    is_read = isinstance(request, VerbRequest) and request.verb.is_read_only
+    if not (is_read or operation.is_read_only) and (pause := pause_in(os.environ)):
+        raise paused_error(pause)
+    folder = caller.contact.cwd
+    file = find_folder_config(Path(folder)).memory_off_by if folder else None
+    if file is not None and operation.name not in LEFT_ON:
+        raise switched_off_error(file)

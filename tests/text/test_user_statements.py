@@ -1,0 +1,82 @@
+"""What the user says in a prompt that is to last, and the many prompts that say nothing so."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.text.prompts import FORGET_WORD, may_last, typed_text
+from commonbrain.text.user_statements import STATEMENTS_MAX, statements_in
+
+_FILE: Final = Path(__file__).parent / "data" / "user_statements.jsonl"
+ROWS: Final = [json.loads(line) for line in _FILE.read_text("utf-8").splitlines()]
+PRECISION_MIN, RECALL_MIN = 0.95, 0.7
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.casefold().strip(" .!").split())
+
+
+def test_most_lasting_sentences_are_found_and_hardly_anything_else() -> None:
+    right = wrong = expected_count = 0
+    for row in ROWS:
+        expected = _bare(row.get("text", ""))
+        statements = statements_in(row["prompt"])
+        hits = [one for one in statements if expected and expected in _bare(one.text)]
+        right += bool([one for one in hits if one.kind == row["kind"]])
+        wrong += len(statements) - len(hits)
+        expected_count += bool(expected)
+
+    assert right / (right + wrong) >= PRECISION_MIN
+    assert right / expected_count >= RECALL_MIN
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "No, the build is still red",
+        "no, the button should be blue, not green",
+        "no, use a dict, not a list",
+        "no, the bug is in parser.py, not lexer.py",
+        "I don't like the color of the header",
+        "I'd rather not change the API",
+        "we're going with option B",
+        "Every time I run make, the build fails",
+        "each time you call this function it leaks",
+        "the request is sent but never reaches the server",
+        "remember what I said about naming",
+        "stop using the old endpoint in OrderList.tsx",
+        "in the future we could use Redis",
+        "Requirements:\n- always validate the input\n- never block the event loop\nBuild it.",
+        "> From now on use yarn\nis that so?",
+        "```\n# never run as root\n```\nexplain this",
+    ],
+)
+def test_order_or_report_of_one_task_says_nothing_that_lasts(prompt: str) -> None:
+    assert statements_in(prompt) == []
+
+
+def test_prompt_with_the_word_for_no_memory_says_nothing() -> None:
+    prompt = "From now on use pnpm instead of npm"
+    assert statements_in(prompt)
+    assert statements_in(f"{prompt} {FORGET_WORD.upper()}") == []
+    assert typed_text(f"{prompt} {FORGET_WORD}") == ""
+
+
+def test_cheap_check_misses_no_sentence_that_lasts() -> None:
+    lasting = [row["prompt"] for row in ROWS if statements_in(row["prompt"])]
+    assert lasting
+    assert [one for one in lasting if not may_last(typed_text(one))] == []
+
+
+@given(st.text(max_size=400), st.sampled_from([row["prompt"] for row in ROWS]))
+def test_any_prompt_is_read_and_whatever_lasts_passed_the_cheap_check(
+    noise: str, sentence: str
+) -> None:
+    for prompt in (noise, f"{sentence}\n\n{noise}", f"{noise} {sentence}"):
+        statements = statements_in(prompt)
+        assert len(statements) <= STATEMENTS_MAX
+        assert may_last(typed_text(prompt)) or not statements
