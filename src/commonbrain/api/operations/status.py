@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
@@ -24,6 +24,8 @@ from commonbrain.model.values import dataclass, fields
 class StatusRequest(Request):
     """What to report in addition to the counts."""
 
+    SHOWN: ClassVar = ("review",)
+
     review: bool = argument(
         "List conflicts, memories to review, proposals", default=False, agents=""
     )
@@ -41,7 +43,7 @@ class StatusRequest(Request):
         ge=0,
         le=FAULTS_MAX,
         description="How many recent failed calls to list",
-        json_schema_extra=for_agents("How many to list"),
+        json_schema_extra=for_agents("a number"),
     )
 
 
