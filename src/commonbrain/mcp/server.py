@@ -14,7 +14,6 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
@@ -26,6 +25,7 @@ from mcp.types import (
     GetPromptResult,
     Implementation,
     JSONRPCError,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     ListPromptsResult,
@@ -51,11 +51,12 @@ from commonbrain.mcp.connections import (
     ClientName,
     Connection,
     LazyBrain,
-    LineStream,
+    Lines,
     StdioCaller,
+    StdioLines,
     find_client,
 )
-from commonbrain.mcp.replay import describe_malformed
+from commonbrain.mcp.replay import describe_malformed, parse_object
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.mcp.tool_calls import (
     BOOT,
@@ -345,7 +346,7 @@ def _listen(brain: Brain) -> LocalServer | None:
 async def _serve(server: Server[Any], close: Callable[[], None]) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, close)
-        async with stdio_server() as (incoming, outgoing):
+        async with _messages(StdioLines.claim(), label=lambda _: None) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
@@ -404,7 +405,7 @@ for a second."""
 
 
 async def serve_lines(
-    stream: LineStream,
+    stream: Lines,
     *,
     caller: StdioCaller,
     threads: ThreadLimiter,
@@ -428,7 +429,7 @@ async def serve_lines(
 
 @asynccontextmanager
 async def _messages(
-    stream: LineStream,
+    stream: Lines,
     *,
     label: Callable[[bytes], Delivery | None],
 ) -> AsyncGenerator[
@@ -496,6 +497,9 @@ def _decode(
             text.decode(errors="replace"), by_name=False
         )
     except ValueError:
+        return None
+    if isinstance(message, JSONRPCNotification) and "id" in parse_object(text):
+        # Its id is neither a text nor a number, but its client waits.
         return None
     about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)
     return SessionMessage(message, about)
