@@ -59,7 +59,7 @@ def read_arguments(
             )
         values[own] = value
     shapes = _shapes(request)
-    return {name: _fit(name, value, shapes.get(name)) for name, value in values.items()}
+    return {name: _fit(name, value, shape=shapes.get(name)) for name, value in values.items()}
 
 
 def _flatten(given: Mapping[str, object], *, has_details: bool) -> Iterator[tuple[str, object]]:
@@ -104,7 +104,7 @@ def _shape(annotation: Any) -> _Shape | None:  # noqa: ANN401 annotations are of
     return {list: _Shape.LIST, dict: _Shape.OBJECT, **texts}.get(origin)
 
 
-def _fit(name: str, value: object, shape: _Shape | None) -> object:
+def _fit(name: str, value: object, *, shape: _Shape | None) -> object:
     """Return a value in the shape of its field, if it can be meant by it."""
     match shape:
         case _Shape.LIST:

@@ -8,18 +8,19 @@ from commonbrain.api.operation import Request, arguments_for_agents
 _NULL: Final = {"type": "null"}
 
 
-def compact_schema(request: type[Request]) -> dict[str, Any]:
+def compact_schema(request: type[Request], *, is_whole: bool = False) -> dict[str, Any]:
     """Return a request's schema for agents: without titles, nulls, formats and empty defaults.
 
     A nullable field becomes an optional one, which is shorter and works with clients that do not
     support unions. Objects in a list have no schema of their own. Arguments that are rarely given
-    are only named, under `details`.
+    are only named, under `details`. The whole schema has all fields, also those that are hidden
+    from agents.
     """
     schema = _flat(request.model_json_schema())
     properties = schema.get("properties", {})
     required = schema.get("required", [])
-    names = arguments_for_agents(request)
-    shown = [name for name in names if name in (request.SHOWN or names)]
+    names = list(properties) if is_whole else arguments_for_agents(request)
+    shown = names if is_whole else [name for name in names if name in (request.SHOWN or names)]
     rest = [name for name in names if name not in shown]
     details = {DETAILS: {"type": "object", "description": _name_all(rest, properties)}}
     return {
