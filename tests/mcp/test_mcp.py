@@ -278,6 +278,22 @@ async def test_unknown_tool_is_an_error_of_the_protocol(brain: Brain, era: Era) 
             await client.call_tool("dream", {})
 
 
+async def test_memory_belongs_to_the_project_of_the_session_and_a_preference_to_all(
+    brain: Brain, era: Era
+) -> None:
+    cases = (
+        ({"text": "The cart is blue."}, "shop"),
+        ({"text": "The depot is in Kiel.", "project": "depot"}, "depot"),
+        ({"text": "I prefer short answers."}, None),
+    )
+    async with client_of(brain, era) as client:
+        await client.call_tool("boot", {"project": "shop"})
+        for given, project in cases:
+            stored = await client.call_tool("remember", given)
+            shown = await client.call_tool("get", {"id": structured(stored)["items"][0]["id"]})
+            assert structured(shown).get("project") == project
+
+
 async def test_rejection_by_the_write_gate_is_a_reply_and_no_error(brain: Brain) -> None:
     async with client_of(brain) as client:
         result = await client.call_tool("remember", {"text": FACT, "severity": "BLOCKER"})
