@@ -58,7 +58,7 @@ def test_null_is_an_argument_that_was_not_given(request_: type[Request]) -> None
 
 
 @every_request
-def test_details_are_the_same_as_arguments_beside_them(request_: type[Request]) -> None:
+def test_details_are_read_like_other_arguments(request_: type[Request]) -> None:
     least = minimal(request_)
     if request_.SHOWN:
         assert read(request_, details=least) == read(request_, **least)

@@ -21,6 +21,8 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
     GetPromptRequestParams,
     GetPromptResult,
     Implementation,
@@ -57,7 +59,13 @@ from commonbrain.mcp.connections import (
     find_client,
 )
 from commonbrain.mcp.replay import describe_malformed, parse_object
-from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
+from commonbrain.mcp.resources import (
+    PROMPT,
+    RESOURCE_TYPES,
+    complete_argument,
+    read_resource,
+    render_startup,
+)
 from commonbrain.mcp.tool_calls import (
     BOOT,
     CALLS_AT_ONCE_MAX,
@@ -215,6 +223,10 @@ class _Handlers:
             context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
         )
 
+    async def complete(self, context: Message, params: CompleteRequestParams) -> CompleteResult:
+        """Complete an argument of the prompt or of a template."""
+        return await self._respond(context, lambda brain: complete_argument(brain, params))
+
     async def _respond(
         self,
         context: Message,
@@ -305,6 +317,7 @@ def server_of(
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
+        on_completion=handlers.complete,
     )
 
 
