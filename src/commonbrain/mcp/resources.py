@@ -190,8 +190,8 @@ def complete_argument(brain: Brain, params: CompleteRequestParams) -> CompleteRe
     values_of = _COMPLETED.get((target, params.argument.name))
     known = values_of(brain) if values_of else []
     # First those that begin with the text.
-    found = sorted(
+    values = sorted(
         (one for one in known if begun in one.casefold() and one.isprintable()),
         key=lambda one: not one.casefold().startswith(begun),
     )
-    return CompleteResult(completion=Completion(values=found[:_VALUES_MAX]))
+    return CompleteResult(completion=Completion(values=values[:_VALUES_MAX]))
