@@ -121,7 +121,7 @@ def _to_list(name: str, value: object) -> object:
     """Return a list of one; a text with commas may mean one or several, so most stay wrong."""
     match value:
         case list():
-            return cast("object", value)
+            return cast("list[object]", value)
         case str() if "," in value and name in _WITHOUT_COMMAS:
             return [one.strip() for one in value.split(",") if one.strip()]
         case str() if "," in value:
