@@ -45,16 +45,27 @@ class Server:
 
     def result_of(self, number: int) -> dict[str, Any]:
         """Give the result of a request; wait for it."""
-        assert self.process.stdout is not None
         while True:
             for message in self.received:
                 if message.get("id") == number:
                     return message["result"]
-            readable, _, _ = select.select([self.process.stdout], [], [], TIMEOUT_S)
-            assert readable, "The server sends nothing."
-            line = self.process.stdout.readline()
-            assert line, "The server has closed the connection."
-            self.received.append(json.loads(line))
+            self._receive()
+
+    def answer_to(self, line: bytes) -> dict[str, Any]:
+        """Send a line as it is, or none; give the next message."""
+        assert self.process.stdin is not None
+        if line:
+            self.process.stdin.write(line + b"\n")
+        return self._receive()
+
+    def _receive(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], TIMEOUT_S)
+        assert readable, "The server sends nothing."
+        line = self.process.stdout.readline()
+        assert line, "The server has closed the connection."
+        self.received.append(json.loads(line))
+        return self.received[-1]
 
     def shake_hands(self) -> dict[str, Any]:
         """Open a session in the handshake era."""

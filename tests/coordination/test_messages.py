@@ -470,3 +470,27 @@ def test_only_readers_of_a_thread_read_or_change_it(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="open, closed"):
         brain.message.thread(sent.thread, status="settled")
     assert brain.message.thread(sent.thread).status == "open"
+
+
+def test_message_to_an_agent_that_was_never_seen_says_so_and_waits_for_it(brain: Brain) -> None:
+    ann, bo, _ = crew(brain)
+    first = ann.message.send(["bo", "dee"], "The ferry leaves at nine.")
+    assert first.warnings == ("No agent bo or dee has been seen here; check the name.",)
+    assert bo.message.inbox().messages[0].id == first.id
+
+    bo.remember("The ferry is blue.")
+    brain.acting_as(agent="dee", session="s-1").session.task("Paint the ferry")
+    brain.services.journal.flush()
+    assert ann.message.send(["bo", "dee"], "The ferry leaves at ten.").warnings == ()
+    assert ann.message.delegate("ed", "Paint the ferry").warnings
+    assert ann.message.send("all", "The ferry left.").warnings == ()
+
+
+def test_agent_reads_the_number_of_unread_messages_as_a_number(brain: Brain) -> None:
+    ann, bo, _ = crew(brain)
+    request = MESSAGE.request.model_validate({"op": "inbox"})
+    assert MESSAGE.to_agent_json(MESSAGE.handle(bo, request))["unread"] == 0
+    ann.message.send("bo", "The ferry leaves at nine.")
+    assert MESSAGE.to_agent_json(MESSAGE.handle(bo, request))["unread"] == 1
+    many = MESSAGE.reply(op="inbox", messages=(), unread="1,000+")
+    assert MESSAGE.to_agent_json(many)["unread"] == UNREAD_COUNTED_MAX == 1000

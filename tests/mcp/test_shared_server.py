@@ -152,7 +152,7 @@ def test_handshake_is_answered_though_the_store_cannot_be_opened(
     [
         (REMEMBER.replace(b"kettle", b"\\ud83d"), 7),
         (b'{"id": 7}', 7),
-        (b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": ' + b"9" * 70_000 + b"}", None),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": ' + b"9" * 70_000 + b"}", 7),
         (b"[" * 20_000, None),
         (b"no JSON", None),
     ],

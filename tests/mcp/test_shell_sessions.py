@@ -41,6 +41,19 @@ def test_command_counts_as_a_heartbeat_of_its_named_session(path: Path) -> None:
     assert listed(path) == []
 
 
+def test_command_of_an_agent_remembers_in_the_project_of_its_session(path: Path) -> None:
+    run(path, "--agent", "claude-code", "--session", "c1", "boot", "--project", "shop")
+    for text, named, project in (
+        ("The cart is blue.", (), "shop"),
+        ("The depot is in Kiel.", ("--project", "depot"), "depot"),
+        ("I prefer short answers.", (), None),
+    ):
+        words = ("--agent", "claude-code", "remember", text, *named)
+        stored = run(path, *words, CLAUDE_CODE_SESSION_ID="c1")
+        shown = run(path, "get", stored["items"][0]["id"])
+        assert shown.get("project") == project
+
+
 def test_table_of_sessions_shows_no_control_characters(path: Path) -> None:
     run(path, "--session", "k1", "session", "task", "Mend \x1b[31mit")
     shown = run_brain("--store", str(path), "session", "list", COLUMNS="200").out

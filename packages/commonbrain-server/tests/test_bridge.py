@@ -16,6 +16,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from commonbrain.mcp.proxy import StdioProxy, run_proxy
 from commonbrain.model.errors import InvalidInputError
+from tests.malformed import MALFORMED
 from tests.processes import TIMEOUT_S, clean_environment
 from tests.serving import Era, free_port
 
@@ -115,6 +116,14 @@ def test_call_with_an_invalid_tool_name_is_answered_with_an_error(
             [reply] = carried(a_bridge(url), json.dumps(call))
             assert reply["id"] == 4
             assert reply["error"]["code"]
+
+
+def test_every_malformed_message_is_answered(url: str, subtests: pytest.Subtests) -> None:
+    for line, id_ in MALFORMED:
+        with subtests.test(line=line[:80]):
+            [reply] = carried(a_bridge(url), line.decode())
+            assert reply["id"] == id_
+            assert reply["error"]["code"] < 0
 
 
 def test_refusal_by_the_server_is_returned_as_the_error_of_the_call(url: str) -> None:

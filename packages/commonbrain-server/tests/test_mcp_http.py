@@ -11,6 +11,7 @@ from mcp.types import CallToolResult
 from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
 from commonbrain.mcp.server import tools_of
+from commonbrain.model.scope import Role
 from tests.serving import Era, client_at
 
 TOOLS = tools_of(Profile.CORE)
@@ -54,12 +55,13 @@ async def test_admins_key_over_mcp_is_a_models_unless_its_agent_is_fully_trusted
             assert [one["status"] for one in reply["items"]] == [status], key
 
 
-async def test_reader_is_offered_only_read_only_tools_and_cannot_call_others(
+async def test_reader_is_offered_what_reads_and_boot_and_cannot_call_others(
     url: str, era: Era
 ) -> None:
     async with client_at(url, key="key-of-rea", era=era) as reader:
         shown = [tool.name for tool in (await reader.list_tools()).tools]
-        assert shown == [name for name, tool in TOOLS.items() if tool.is_read_only]
+        assert shown == [name for name, tool in TOOLS.items() if tool.role is Role.READER]
+        assert {name for name in shown if not TOOLS[name].is_read_only} == {"boot"}
         refused = await reader.call_tool("remember", {"text": KETTLE})
         assert refused.is_error
         assert "insufficient_role" in str(refused.content)

@@ -17,6 +17,7 @@ from commonbrain.cli.main import app
 from commonbrain.jobs.registry import JOBS, check_arguments
 from commonbrain.mcp.server import tools_of
 from tests.serving import client_at
+from tests.tool_schemas import arguments_in
 
 ON_COMMAND_LINE = [one for one in OPERATIONS if one.commands]
 POLICY = {"admin": ("tenant policy",)}
@@ -56,7 +57,7 @@ async def test_mcp_schema_lists_the_arguments_of_each_tool_and_others_are_refuse
             refused = await client.call_tool(tool.name, {"colour": "red"})
 
             # The protocol of this client has no sessions, so each call can name its own.
-            listed = set(tool.input_schema["properties"]) - {"as_session"}
+            listed = arguments_in(tool.input_schema) - {"as_session"}
             assert listed == set(arguments_for_agents(operation.request))
             assert tool.input_schema["additionalProperties"] is False
             assert refused.is_error

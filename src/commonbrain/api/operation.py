@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from commonbrain.api.agent_arguments import list_arguments, read_arguments
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
@@ -66,7 +67,14 @@ BY_AGENT: Final[Mapping[str, bool]] = {"is_by_agent": True}
 class Request(BaseModel):
     """The arguments of an operation; unknown ones are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", str_strip_whitespace=True, allow_inf_nan=False
+    )
+    SHOWN: ClassVar[tuple[str, ...]] = ()
+    """Arguments that the schema of a tool describes; it names the others under `details`.
+
+    Empty: all.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -74,29 +82,32 @@ class Request(BaseModel):
         """Refuse an unknown argument by name, with the nearest known one, and too many values."""
         if not isinstance(given, Mapping):
             return given
-        names = cast("Mapping[object, object]", given)
+        names = cast("Mapping[str, object]", given)
         _check_size(names)
         is_by_agent = info.context is BY_AGENT
         accepted = arguments_for_agents(cls) if is_by_agent else list(cls.model_fields)
+        if is_by_agent:
+            names = read_arguments(cls, names, accepted=accepted, has_details=bool(cls.SHOWN))
         unknown = next((str(name) for name in names if name not in accepted), None)
         if unknown is None:
             return names
         nearest = get_close_matches(unknown, accepted, n=1)
         raise InvalidInputError(
-            f"There is no argument {unknown[:NAME_CHARS_MAX]!r}"
+            f"There is no argument {unknown[:_UNKNOWN_CHARS_MAX]!r}"
             f"{f'; did you mean {nearest[0]!r}?' if nearest else '.'}",
-            hint=f"The arguments are {', '.join(accepted) or 'none'}.",
+            hint=f"The arguments are {list_arguments(accepted)}.",
         )
 
 
+_UNKNOWN_CHARS_MAX: Final = 40
 _ATTACHMENT: Final = "attachment"
 """The argument that is any JSON; its own limit is in bytes."""
 
 
-_Container = Mapping[object, object] | list[object]
+_Container = Mapping[Any, object] | list[object]
 
 
-def _check_size(arguments: Mapping[object, object]) -> None:
+def _check_size(arguments: Mapping[str, object]) -> None:
     """Bound the values of a call before they are validated one by one.
 
     Each wrong value costs an error: half a million of them took seconds and a gigabyte.
@@ -424,10 +435,12 @@ def argument(description: str, default: Any = None, *, agents: str | None = "sam
     return Field(default=default, description=description, json_schema_extra=extra)
 
 
-def arguments_for_agents(request: type[BaseModel]) -> list[str]:
-    """Return the names of the fields that a tool takes."""
+def arguments_for_agents(request: type[Request]) -> list[str]:
+    """Return the names of the fields that a tool takes, in the order of its schema."""
     fields = request.model_fields.items()
-    return [name for name, field in fields if field.json_schema_extra != HIDE_FROM_AGENTS]
+    taken = [name for name, field in fields if field.json_schema_extra != HIDE_FROM_AGENTS]
+    shown = request.SHOWN
+    return [*shown, *(name for name in taken if name not in shown)]
 
 
 Attachment = dict[Annotated[str, StringConstraints(strip_whitespace=False)], Any]

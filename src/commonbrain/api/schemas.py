@@ -2,33 +2,46 @@
 
 from typing import Any, Final
 
-from pydantic import BaseModel
-
-from commonbrain.api.operation import arguments_for_agents
+from commonbrain.api.agent_arguments import DETAILS
+from commonbrain.api.operation import Request, arguments_for_agents
 
 _NULL: Final = {"type": "null"}
 
 
-def compact_schema(model: type[BaseModel], *, is_whole: bool = False) -> dict[str, Any]:
+def compact_schema(request: type[Request], *, is_whole: bool = False) -> dict[str, Any]:
     """Return a request's schema for agents: without titles, nulls, formats and empty defaults.
 
     A nullable field becomes an optional one, which is shorter and works with clients that do not
-    support unions. Objects in a list have no schema of their own. The whole schema also has the
-    fields that are hidden from agents.
+    support unions. Objects in a list have no schema of their own. Arguments that are rarely given
+    are only named, under `details`. The whole schema has all fields, also those that are hidden
+    from agents.
     """
-    schema = _flat(model.model_json_schema())
-    fields = schema.get("properties", {}).items()
+    schema = _flat(request.model_json_schema())
+    properties = schema.get("properties", {})
     required = schema.get("required", [])
+    names = list(properties) if is_whole else arguments_for_agents(request)
+    shown = names if is_whole else [name for name in names if name in (request.SHOWN or names)]
+    rest = [name for name in names if name not in shown]
+    details = {DETAILS: {"type": "object", "description": _name_all(rest, properties)}}
     return {
         "type": "object",
         "properties": {
-            name: _compact_field(field)
-            for name, field in fields
-            if is_whole or name in arguments_for_agents(model)
+            **{name: _compact_field(properties[name]) for name in shown},
+            **(details if rest else {}),
         },
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }
+
+
+def _name_all(names: list[str], properties: dict[str, Any]) -> str:
+    """Return arguments in one text, each with its description if it needs one."""
+    described = ((name, _description(properties[name])) for name in names)
+    return ", ".join(f"{name} ({text})" if text else name for name, text in described)
+
+
+def _description(field: dict[str, Any]) -> str | None:
+    return field.get("for_agents", field.get("description"))
 
 
 def _flat(schema: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +51,8 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
     verbs = schema["oneOf"]
     properties = {name: field for verb in verbs for name, field in verb["properties"].items()}
     shared = set[str].intersection(*(set(verb["required"]) for verb in verbs))
-    properties["op"] = {"enum": [verb["properties"]["op"]["const"] for verb in verbs]}
+    ops = [verb["properties"]["op"]["const"] for verb in verbs]
+    properties["op"] = {"type": "string", "enum": ops}
     return {
         "properties": properties,
         "required": [name for name in verbs[0]["required"] if name in shared],
@@ -73,7 +87,7 @@ def _compact_field(field: dict[str, Any]) -> dict[str, Any]:
     choices = [choice for choice in field.get("anyOf", []) if choice != _NULL]
     if len(choices) == 1:
         field = {**choices[0], **{key: field[key] for key in field if key != "anyOf"}}
-    brief = field.get("for_agents", field.get("description"))
+    brief = _description(field)
     shown = field.keys() & {"type", "enum", "const", "items"}
     if field.get("items", {}).keys() & {"$ref"}:
         field = {**field, "items": {"type": "object"}}

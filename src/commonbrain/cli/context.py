@@ -107,7 +107,7 @@ def _in_terminal(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:
     """Return the brain in the session of the client that passed one, or of this terminal."""
     processes = brain.services.processes
     if key := processes.session(brain.caller.agent):
-        return brain.acting_as(session=key, contact=folder)
+        return _in_named_session(brain.acting_as(session=key), folder)
     if use is SessionUse.RESUME and not may_resume(brain.services, brain.caller):
         return brain.acting_as(contact=folder)
     brain = brain.acting_as(contact=replace(folder, process=processes.terminal()))

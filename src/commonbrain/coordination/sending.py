@@ -208,10 +208,16 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
         thread=ids.show(ids.THREAD, within),
         to=threaded.recipients or (EVERYBODY,),
         derived=outcome.derived,
-        warnings=outcome.warnings,
+        warnings=(*outcome.warnings, *_unseen(unit, threaded.recipients)),
         embedding_pending=outcome.embedding_pending,
         shared=tuple(_shared(ready, outcome)) if threaded.recipients else (),
     )
+
+
+def _unseen(unit: UnitOfWork, recipients: Sequence[str]) -> Iterator[str]:
+    """Say which recipients may be misspelt: the message waits for an agent of that name."""
+    if unseen := unit.tx.sessions.unseen(recipients):
+        yield f"No agent {' or '.join(unseen)} has been seen here; check the name."
 
 
 def _shared(ready: PreparedDraft, outcome: ItemResult) -> Iterator[str]:

@@ -3,14 +3,20 @@
 Nothing here imports the MCP SDK, which takes a second.
 """
 
+import asyncio
+import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
+
+import anyio.to_thread
 
 from commonbrain.api.dispatch import CallContext, record_failed_open
 from commonbrain.client import Brain
+from commonbrain.mcp.replay import LINE_BYTES_MAX
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
@@ -18,12 +24,6 @@ from commonbrain.runtime.local_socket import LocalServer
 
 if TYPE_CHECKING:
     from commonbrain.jobs.worker import EmbeddedWorker
-
-import asyncio
-import socket
-from typing import Final
-
-from commonbrain.mcp.replay import LINE_BYTES_MAX
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,6 +188,51 @@ def find_client(brain: Brain) -> ClientInfo:
     from commonbrain.coordination.session_registry import detect_client  # noqa: PLC0415
 
     return detect_client(brain.services, serves=True)
+
+
+class Lines(Protocol):
+    """The lines of a client: its messages with their numbers, and the answers to them."""
+
+    async def read(self) -> bytes:
+        """Return the next line; empty at the end."""
+        ...
+
+    async def write(self, line: bytes, /) -> None:
+        """Write a line with its end, unless the client left."""
+        ...
+
+
+@dataclass(slots=True)
+class StdioLines:
+    """The lines of a client on stdin and stdout, which have no numbers."""
+
+    stdin: BinaryIO
+    stdout: BinaryIO
+
+    @classmethod
+    def claim(cls) -> Self:
+        """Take stdin and stdout; whatever else reads here gets nothing, or prints to stderr."""
+        lines = cls(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123 no path of ours
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(2, 1)
+        return lines
+
+    async def read(self) -> bytes:
+        """Return the next line that is not empty, after a number; empty at the end."""
+        while line := await anyio.to_thread.run_sync(self.stdin.readline, abandon_on_cancel=True):
+            if line.strip():
+                return b"0 " + line
+        return b""
+
+    async def write(self, line: bytes) -> None:
+        """Write a line with its end, unless the client left."""
+        await anyio.to_thread.run_sync(self._write, line)
+
+    def _write(self, line: bytes) -> None:
+        with suppress(OSError):
+            self.stdout.write(line)
+            self.stdout.flush()
 
 
 _HEADER_BYTES: Final = 32

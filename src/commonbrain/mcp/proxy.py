@@ -21,7 +21,12 @@ from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
 from commonbrain.api.project_folder import LEFT_ON, find_folder_config, switched_off_error
-from commonbrain.mcp.replay import child_object, parse_object
+from commonbrain.mcp.replay import (
+    child_object,
+    describe_malformed,
+    is_message,
+    parse_object,
+)
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.runtime.pause import pause_in, paused_error
 from commonbrain.text.private_parts import without_private_values
@@ -32,7 +37,6 @@ RESPONSE_TIMEOUT_S: Final = 660.0
 """Longer than the longest request timeout of a server."""
 _FAILED: Final = -32000
 """A server-defined error code of JSON-RPC."""
-_MALFORMED: Final = -32700
 _INTERNAL: Final = -32603
 _CLIENT_CHARS_MAX: Final = 128
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
@@ -69,9 +73,8 @@ class StdioProxy:
     def forward(self, line: str) -> None:
         """Forward one message and write the answer, or an error if there is none."""
         message = parse_object(line)
-        if not message:
-            wrong = _error(_MALFORMED, "This is not a JSON-RPC message.")
-            self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
+        if not is_message(message):
+            self._write(parse_object(describe_malformed(line.encode(errors="replace"))))
             return
         try:
             answer = _switched_off(message) or self._post(

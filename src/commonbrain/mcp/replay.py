@@ -5,6 +5,7 @@ request that it or an earlier one has received. All imports here must be fast.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -124,6 +125,12 @@ def parse_object(text: str | bytes) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", read) if isinstance(read, dict) else {}
 
 
+def is_message(message: Mapping[str, Any]) -> bool:
+    """Return whether an object can be a request, a notification or an answer."""
+    has_id = type(message.get("id", 0)) in {str, int}
+    return has_id and not message.keys().isdisjoint({"method", "result", "error"})
+
+
 def child_object(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a nested object; an empty one if there is none."""
     part: object = message.get(name)
@@ -147,9 +154,32 @@ def describe_too_long() -> bytes:
 
 def describe_malformed(line: bytes) -> bytes:
     """Return the answer to a line that is not a message, with its id if it has one."""
-    id_ = parse_object(line).get("id")
+    id_ = _find_id(line)
     text = "This is not a message of JSON-RPC 2.0 in valid Unicode."
-    return _error(_key(id_ if type(id_) in {str, int} else None), _MALFORMED, text=text)
+    return _error(_key(id_ if isinstance(id_, str | int | float) else None), _MALFORMED, text=text)
+
+
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
+"""A text, or where an object or a list begins or ends."""
+_ID_VALUE: Final = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18})')
+
+
+def _find_id(line: bytes) -> object:
+    """Return the id of a message; found in its text if it is nested too deep to be parsed."""
+    if message := parse_object(line):
+        return message.get("id")
+    depth = 0
+    for token in _TOKEN.finditer(line):
+        match token.group():
+            case b"{" | b"[":
+                depth += 1
+            case b"}" | b"]":
+                depth -= 1
+            case b'"id"' if depth == 1 and (value := _ID_VALUE.match(line, token.end())):
+                return parse_object(b'{"id":%s}' % value[1]).get("id")
+            case _:
+                pass
+    return None
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The MCP prompt and resources.
+"""The MCP prompt and resources, and what completes their arguments.
 
 `RESOURCE_TYPES` is the table: each resource is an operation with one argument from the URI, so that
 the same access rules apply on every transport.
@@ -10,10 +10,14 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from mcp.types import (
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
     GetPromptResult,
     Prompt,
     PromptArgument,
     PromptMessage,
+    PromptReference,
     ReadResourceResult,
     ResourceTemplate,
     TextContent,
@@ -34,6 +38,32 @@ _USAGE_HINT: Final = (
 )
 
 
+_VALUES_MAX: Final = 100
+"""Completions in one reply, as the protocol bounds them."""
+_ValuesOf = Callable[[Brain], list[str]]
+
+
+def _memories(brain: Brain) -> list[str]:
+    """Return the ids of the newest memories."""
+    return [one.id for one in _answer(brain, "list", limit=_VALUES_MAX).memories]
+
+
+def _threads(brain: Brain) -> list[str]:
+    """Return the ids of the latest threads."""
+    return [one.id for one in _answer(brain, "message", op="threads", limit=_VALUES_MAX).threads]
+
+
+def _projects(brain: Brain) -> list[str]:
+    """Return the projects with the most memories first."""
+    counts = _answer(brain, "list", limit=1, facets=True).facets.project
+    return [one.value for one in counts if one.value]
+
+
+def _answer(brain: Brain, name: str, **arguments: object) -> Any:  # noqa: ANN401 each its own
+    operation = load_operation(name)
+    return dispatch(operation, brain, request=operation.request.model_validate(arguments))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """A resource type: its operation, and how its URI becomes the arguments."""
@@ -44,6 +74,8 @@ class Resource:
     operation: str
     """The name of the operation that reads it."""
     arguments: Callable[[str], Mapping[str, object]]
+    values: _ValuesOf
+    """Returns what completes its argument, the likeliest first."""
     is_found: Callable[[Any], bool] = lambda _: True
 
     @property
@@ -66,6 +98,7 @@ RESOURCE_TYPES: Final = {
             purpose="One memory in full.",
             operation="get",
             arguments=lambda id_: {"id": [id_]},
+            values=_memories,
         ),
         Resource(
             scheme="thread",
@@ -73,6 +106,7 @@ RESOURCE_TYPES: Final = {
             purpose="The messages of a thread.",
             operation="message",
             arguments=lambda id_: {"op": "history", "thread": id_},
+            values=_threads,
             is_found=lambda reply: bool(reply.messages),
         ),
         Resource(
@@ -81,6 +115,7 @@ RESOURCE_TYPES: Final = {
             purpose="The briefing for an agent that starts in a project.",
             operation="boot",
             arguments=lambda project: {"project": project},
+            values=_projects,
         ),
     )
 }
@@ -134,3 +169,29 @@ def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> 
     text = f"{boot.render_text(dispatch(boot, brain, request=request))}\n\n{_USAGE_HINT}"
     described = PromptMessage(role="user", content=TextContent(text=inert(text)))
     return GetPromptResult(description=PROMPT.description, messages=[described])
+
+
+_COMPLETED: Final[Mapping[tuple[str, str], _ValuesOf]] = {
+    (STARTUP, "project"): _projects,
+    **{(one.template.uri_template, one.argument): one.values for one in RESOURCE_TYPES.values()},
+}
+"""What completes an argument of a prompt or of a template."""
+
+
+def complete_argument(brain: Brain, params: CompleteRequestParams) -> CompleteResult:
+    """Complete an argument from what the caller may see; others have no completions.
+
+    Raises:
+        RejectedError: the caller's role is not sufficient.
+
+    """
+    reference, begun = params.ref, params.argument.value.casefold()
+    target = reference.name if isinstance(reference, PromptReference) else reference.uri
+    values_of = _COMPLETED.get((target, params.argument.name))
+    known = values_of(brain) if values_of else []
+    # First those that begin with the text.
+    values = sorted(
+        (one for one in known if begun in one.casefold() and one.isprintable()),
+        key=lambda one: not one.casefold().startswith(begun),
+    )
+    return CompleteResult(completion=Completion(values=values[:_VALUES_MAX]))

@@ -14,7 +14,6 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
@@ -22,10 +21,13 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
     GetPromptRequestParams,
     GetPromptResult,
     Implementation,
     JSONRPCError,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     ListPromptsResult,
@@ -51,12 +53,19 @@ from commonbrain.mcp.connections import (
     ClientName,
     Connection,
     LazyBrain,
-    LineStream,
+    Lines,
     StdioCaller,
+    StdioLines,
     find_client,
 )
-from commonbrain.mcp.replay import describe_malformed
-from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
+from commonbrain.mcp.replay import describe_malformed, parse_object
+from commonbrain.mcp.resources import (
+    PROMPT,
+    RESOURCE_TYPES,
+    complete_argument,
+    read_resource,
+    render_startup,
+)
 from commonbrain.mcp.tool_calls import (
     BOOT,
     CALLS_AT_ONCE_MAX,
@@ -214,6 +223,10 @@ class _Handlers:
             context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
         )
 
+    async def complete(self, context: Message, params: CompleteRequestParams) -> CompleteResult:
+        """Complete an argument of the prompt or of a template."""
+        return await self._respond(context, lambda brain: complete_argument(brain, params))
+
     async def _respond(
         self,
         context: Message,
@@ -304,6 +317,7 @@ def server_of(
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
+        on_completion=handlers.complete,
     )
 
 
@@ -345,7 +359,7 @@ def _listen(brain: Brain) -> LocalServer | None:
 async def _serve(server: Server[Any], close: Callable[[], None]) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, close)
-        async with stdio_server() as (incoming, outgoing):
+        async with _messages(StdioLines.claim(), label=lambda _: None) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
@@ -404,7 +418,7 @@ for a second."""
 
 
 async def serve_lines(
-    stream: LineStream,
+    stream: Lines,
     *,
     caller: StdioCaller,
     threads: ThreadLimiter,
@@ -428,7 +442,7 @@ async def serve_lines(
 
 @asynccontextmanager
 async def _messages(
-    stream: LineStream,
+    stream: Lines,
     *,
     label: Callable[[bytes], Delivery | None],
 ) -> AsyncGenerator[
@@ -496,6 +510,9 @@ def _decode(
             text.decode(errors="replace"), by_name=False
         )
     except ValueError:
+        return None
+    if isinstance(message, JSONRPCNotification) and "id" in parse_object(text):
+        # Its id is neither a text nor a number, but its client waits.
         return None
     about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)
     return SessionMessage(message, about)

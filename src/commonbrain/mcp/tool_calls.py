@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
 
+from commonbrain.api.agent_arguments import list_arguments
 from commonbrain.api.dispatch import CallContext, dispatch, record_call
 from commonbrain.api.operation import (
     BY_AGENT,
@@ -152,7 +153,7 @@ def _argument_error(operation: Operation[Any, Any], error: ValidationError) -> I
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}."
         for one in error.errors(include_url=False)
     )
-    accepted = ", ".join(arguments_for_agents(operation.request)) or "no arguments"
+    accepted = list_arguments(arguments_for_agents(operation.request))
     return InvalidInputError(" ".join(wrong), hint=f"The tool {operation.name} takes {accepted}.")
 
 

@@ -179,7 +179,7 @@ class AtomDetail:
     action: str | None = _column(
         None,
         "what was done to the subject; its fields can replace the text",
-        for_agents="fields may replace text",
+        for_agents="",
         is_long=True,
     )
     outcome: str | None = _column(None, "what the action caused", is_long=True)

@@ -21,7 +21,7 @@ class BootRequest(Request):
     metadata: dict[str, str] = argument(
         "What other sessions see of this one: branch, worktree, model and so on",
         {},
-        agents="branch, worktree, model, ...",
+        agents="branch, model, ...",
     )
 
 
@@ -46,7 +46,7 @@ BOOT = Operation(
     reply=Briefing,
     handle=_handle,
     render_text=lambda reply: reply.text,
-    # Boot records the session, as every call does, but changes no shared memory.
-    is_read_only=True,
+    # It starts a session, but a second one of the same client changes nothing more.
+    is_idempotent=True,
     is_allowed_before_boot=True,
 )

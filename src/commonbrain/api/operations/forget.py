@@ -45,9 +45,10 @@ class ForgetRequest(VerbRequest):
         "prune": Verb(optional=("days", "kinds")),
         "undo": Verb(optional=("agent", "session", "since", "until")),
     }
+    SHOWN: ClassVar = ("op", "ids", "reason", "confirm")
 
     ids: list[str] = argument(
-        "The id of a memory, mem_...; or give filters", [], agents="mem_...; or filters:"
+        "The id of a memory, mem_...; or give filters", [], agents="mem_...; or filters in details"
     )
     op: Literal["forget", "erase", "prune", "undo"] = argument(
         "erase: delete permanently; prune: unread ones; undo: revert changes", "forget"

@@ -233,6 +233,7 @@ class JobRequest(VerbRequest):
         "retry": Verb(required=("id",)),
         "cancel": Verb(required=("id",)),
     }
+    SHOWN: ClassVar = ("op", "kind", "given", "id")
 
     op: Literal["list", "show", "run", "retry", "cancel"] = argument(
         "What to do", "list", agents=""

@@ -109,6 +109,7 @@ class MessageRequest(VerbRequest):
         "delegate": Verb(optional=("text", "to", "due_at", "thread", *_OPTIONS)),
         "delegated": Verb(optional=_PAGED, is_read_only=True),
     }
+    SHOWN: ClassVar = ("op", "text", "to", "id", "priority")
 
     op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do")
     id: OneOrMore = argument(
@@ -128,12 +129,12 @@ class MessageRequest(VerbRequest):
     expires_at: Timestamp = argument("When the message expires", agents="")
     share: Literal["decision", "convention", "none"] | None = argument(
         "Share what it states with the team; by default parts marked @decision or @convention",
-        agents="With the team; default: parts marked @decision, @convention",
+        agents="decision, convention, none",
     )
     status: Literal["open", "closed"] | None = argument("Only threads of this status", agents="")
-    tags: list[str] = argument("A tag of the thread", [], agents="Of a thread")
+    tags: list[str] = argument("A tag of the thread", [], agents="of a thread")
     all: bool = argument(
-        "inbox: also the messages that were read", default=False, agents="inbox: read ones too"
+        "inbox: also the messages that were read", default=False, agents="read ones too"
     )
     limit: int = argument("How many at most, 1 to 100", limits.MESSAGES_PAGE_DEFAULT, agents="")
     cursor: Annotated[Cursor, Field(json_schema_extra=OMIT_DESCRIPTION)] = None
@@ -339,7 +340,8 @@ class CompactMessageResponse:
     notice: str | None
     sent: SendResult | None
     messages: tuple[CompactMessage, ...] | None
-    unread: str | None
+    unread: int | None
+    """Counted up to 1,000."""
     threads: tuple[ThreadSummary, ...] | None
     delegated: tuple[AssignedTask, ...] | None
     next: str | None
@@ -353,12 +355,17 @@ def _to_compact(reply: MessageResponse) -> CompactMessageResponse:
         messages=None
         if reply.messages is None
         else tuple(map(_to_compact_message, reply.messages)),
-        unread=reply.unread,
+        unread=None if reply.unread is None else _number(reply.unread),
         threads=reply.threads,
         delegated=reply.delegated,
         next=reply.next,
         more=reply.more or None,
     )
+
+
+def _number(count: str) -> int:
+    """Return a count such as "1,000 or more" as a number."""
+    return int("".join(filter(str.isdecimal, count)))
 
 
 def _to_compact_message(one: MessageView) -> CompactMessage:

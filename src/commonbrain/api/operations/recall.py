@@ -1,6 +1,6 @@
 """The operation recall."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from commonbrain.api.operation import (
     Command,
@@ -37,17 +37,19 @@ _NO_RESULT_MESSAGES = {
 class RecallRequest(Request):
     """A question, or none for the newest memories, with filters and limits."""
 
+    SHOWN: ClassVar = ("query", "max_items", "project", "kinds", "tags", "since", "until")
+
     query: str = argument(
         "A question; without one, the newest memories", "", agents="A question; empty: the newest"
     )
     max_items: int | None = argument(
-        "How many memories at most, 1 to 100; 12 by default", agents="Default 12"
+        "How many memories at most, 1 to 100; 12 by default", agents=""
     )
     max_tokens: int | None = argument(
-        "How many tokens at most, 64 to 32000; 1400 by default", agents="Default 1400"
+        "How many tokens at most, 64 to 32000; 1400 by default", agents=""
     )
     project: Name = argument(
-        "Only memories of this project, and those without a project", agents="And memories of none"
+        "Only memories of this project, and those without a project", agents="And those of none"
     )
     kinds: list[str] = argument("Only memories of this kind", [], agents="Only these")
     labels: list[str] = argument("Only memories with this label", [], agents="")
@@ -59,25 +61,23 @@ class RecallRequest(Request):
     )
     field: Name = argument(
         "Search only this field of causes: subject, action, outcome or consequences",
-        agents="atom: subject, action, outcome, consequences",
+        agents="of atoms",
     )
-    agent: Name = argument("Only memories by this agent", agents="Its author")
+    agent: Name = argument("Only memories by this agent", agents="its author")
     session: Name = argument("Only memories of this session", agents="")
     thread: Name = argument("Only messages of this thread, thr_...", agents="thr_...")
     scope: Name = argument("Only memories of this scope: private, team or global", agents="")
     states: list[str] = argument(
         "Also memories in this state, such as quarantined or needs_review",
         [],
-        agents="quarantined, needs_review, ..",
+        agents="quarantined, ..",
     )
     since: TimeBound = argument(
         "Only what occurred then or later: ISO 8601, or words such as 'last monday'",
         agents="ISO 8601 or 'last monday'",
     )
     until: TimeBound = argument("Only what occurred then or before", agents="")
-    as_of: TimeBound = argument(
-        "Search what was believed at that time", agents="What was believed then"
-    )
+    as_of: TimeBound = argument("Search what was believed at that time", agents="as believed then")
     order: Literal["relevance", "timeline"] = argument(
         "relevance, or timeline: in the order in which it happened", "relevance", agents=""
     )
@@ -89,7 +89,9 @@ class RecallRequest(Request):
     deadline_ms: float | None = argument(
         "Leave out what is not searched within so many milliseconds", agents=""
     )
-    cursor: Cursor = argument("`next` of the page before, without query")
+    cursor: Cursor = argument(
+        "`next` of the page before, without query", agents="`next`, without query"
+    )
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
 from pydantic import (
     Field,
@@ -40,6 +40,11 @@ from commonbrain.model.scope import Role
 class _RememberItem(Request):
     """A text to remember; a field of another kind than the text's is an error."""
 
+    SHOWN: ClassVar = (
+        *("text", "kind", "headline", "label", "project", "scope", "tags", "people"),
+        *("trust", "source_ref", "occurred_at", "severity", "items"),
+    )
+
     text: str = argument(
         "One self-contained statement; paragraphs are split into several memories",
         "",
@@ -55,8 +60,9 @@ class _RememberItem(Request):
     )
     label: Name = argument("The sort of statement, such as decision or bug", agents="decision, bug")
     project: Name = argument(
-        "The project that it belongs to; by default it belongs to every project",
-        agents="Default: every project",
+        "The project that it belongs to; by default that of the session, if it has one; "
+        "a preference of the user belongs to every project",
+        agents="Default: the session's; a user's preference: all",
     )
     scope: Name = argument(
         "Who may see it: private, team or global", agents="private, team, global"
@@ -75,9 +81,11 @@ class _RememberItem(Request):
     depends_on: list[str] = argument(
         "The id of a memory that must hold for this one to hold", [], agents=""
     )
-    occurred_at: Timestamp = argument("When it happened, as an ISO 8601 date or time", agents="")
+    occurred_at: Timestamp = argument(
+        "When it happened, as an ISO 8601 date or time", agents="ISO 8601"
+    )
     expires_at: Timestamp = argument(
-        "When it stops being valid, as an ISO 8601 date or time", agents=""
+        "When it stops being valid, as an ISO 8601 date or time", agents="ISO 8601"
     )
     people: list[str] = argument("The name of a person that it is about", [], agents="")
     confidence: float | None = argument("How sure you are, from 0 to 1", agents="")
@@ -94,9 +102,7 @@ class _RememberItem(Request):
         "An object that get returns exactly; it is not searched", {}, agents=None
     )
 
-    skill_name: Name = argument(
-        "rule: makes it a skill of this name", agents="rule: makes it a skill"
-    )
+    skill_name: Name = argument("rule: makes it a skill of this name", agents="of a rule")
     keywords: list[str] = argument("skill: words that trigger it", [], agents="")
     skill_projects: list[str] = argument("skill: projects it applies to", [], agents="")
     always_on: bool = argument("skill: shown at every boot", default=False, agents="")

@@ -89,6 +89,7 @@ class ReviseRequest(VerbRequest):
         "review": _REASONED,
         "preview": Verb(is_read_only=True),
     }
+    SHOWN: ClassVar = ("op", "id", "text", "reason", "value", "other")
 
     op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
     id: Id
@@ -104,7 +105,7 @@ class ReviseRequest(VerbRequest):
     strength: float = argument("link: how strong it is, from 0 to 1", STRENGTH_DEFAULT, agents="")
     tags: list[str] = argument("retag: a tag to add", [], agents="")
     untag: list[str] = argument("retag: a tag to remove", [], agents="")
-    due_at: Timestamp = argument("status, ack deferred: ISO 8601", agents="status; deferred: until")
+    due_at: Timestamp = argument("status, ack deferred: ISO 8601", agents="")
     priority: Name = argument("status: low, medium or high", agents="")
     assignee: Name = None
     headline: str | None = None

@@ -154,6 +154,7 @@ class SessionRequest(VerbRequest):
         "claim": Verb(required=("id",), optional=("minutes",)),
         "release": Verb(required=("id",)),
     }
+    SHOWN: ClassVar = ("op", "text", "key", "id")
 
     op: Op = Field(
         description="list: other active sessions; task: say what you do now; handoff, also at end: "
@@ -164,7 +165,7 @@ class SessionRequest(VerbRequest):
         "task, checkpoint: in a sentence; handoff: the summary; note: its value", ""
     )
     next_steps: list[str] = argument(
-        "handoff: a step that the next session should take", [], agents=""
+        "handoff: a step that the next session should take", [], agents="handoff"
     )
     blockers: list[str] = argument("handoff: what is in the way", [], agents="")
     context: str = argument("handoff: what else the next session must know", "", agents="")

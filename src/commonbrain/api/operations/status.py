@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
@@ -26,6 +26,8 @@ from commonbrain.runtime.pause import pause_in
 class StatusRequest(Request):
     """What to report in addition to the counts."""
 
+    SHOWN: ClassVar = ("review",)
+
     review: bool = argument(
         "List conflicts, memories to review, proposals", default=False, agents=""
     )
@@ -43,7 +45,7 @@ class StatusRequest(Request):
         ge=0,
         le=FAULTS_MAX,
         description="How many recent failed calls to list",
-        json_schema_extra=for_agents("How many to list"),
+        json_schema_extra=for_agents("a number"),
     )
 
 

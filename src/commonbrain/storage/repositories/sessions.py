@@ -34,6 +34,7 @@ from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
+from commonbrain.storage.schema.memories import audit
 from commonbrain.storage.sql.context import SqlContext
 
 _NOT_IN_BEATS: Final = {"tenant_id", "task", "probed_at", "booted_at", "shown", "metadata"}
@@ -88,6 +89,13 @@ _LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
 _ONE: Final = select(sessions).where(
     _HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key")
 )
+_TRACES: Final = tuple(
+    select(table.c.agent)
+    .where(table.c.tenant_id == bindparam("tenant"), table.c.agent == bindparam("agent"))
+    .limit(1)
+    for table in (sessions, audit)
+)
+"""What an agent leaves; each is indexed by agent."""
 _SHOWN: Final = _ONE.with_only_columns(sessions.c.shown)
 _OF_PROCESS: Final = _LIVE.where(
     sessions.c.agent == bindparam("agent"),
@@ -214,6 +222,14 @@ class SessionRepository:
         latest = sessions.c.booted_at.desc(), sessions.c.id.desc()
         booted = self._all(_LIVE.where(*conditions).order_by(*latest).limit(1))
         return booted[0] if booted else None
+
+    def unseen(self, agents: Sequence[str]) -> list[str]:
+        """Return those agents that never had a session nor changed anything."""
+        return [
+            one
+            for one in agents
+            if not any(self.work.rows(trace, {"agent": one}) for trace in _TRACES)
+        ]
 
     def probed(self, ids: Sequence[int], *, at: datetime) -> None:
         """Record when sessions were probed."""
