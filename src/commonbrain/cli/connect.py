@@ -20,7 +20,6 @@ from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, print_line
 from commonbrain.hosts import is_local_host, is_url
 from commonbrain.integrations import (
-    KEY_VARIABLE,
     ConfigEdit,
     HookCommand,
     Remote,
@@ -37,9 +36,9 @@ from commonbrain.integrations import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
+from commonbrain.runtime.remote import KEY_VARIABLE, endpoint, expand_home, read_key, validate_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

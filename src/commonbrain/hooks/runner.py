@@ -25,6 +25,7 @@ from commonbrain.api.project_folder import (
     find_folder_config,
     trust_project,
 )
+from commonbrain.hooks.remote import HookContext, RemoteMemory, ask_remote
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
@@ -121,6 +122,10 @@ class HookCall:
     event: str = ""
     store: Path | None = None
     agent: str | None = None
+    url: str | None = None
+    """The server that has the memory, in place of a store."""
+    key_file: Path | None = None
+    has_key: bool = True
     is_detached: bool = False
     """Whether this is the background process, for which no client waits."""
 
@@ -128,7 +133,16 @@ class HookCall:
     def words(self) -> list[str]:
         """The positional arguments and options, to call the hook again."""
         store = ["--store", str(self.store)] if self.store else []
-        return [self.client, self.event, *store, *(["--agent", self.agent] if self.agent else [])]
+        agent = ["--agent", self.agent] if self.agent else []
+        server = self.server.words if self.server else []
+        return [self.client, self.event, *store, *agent, *server]
+
+    @property
+    def server(self) -> RemoteMemory | None:
+        """The server to ask, if there is one."""
+        if not self.url:
+            return None
+        return RemoteMemory(url=self.url, key_file=self.key_file, has_key=self.has_key)
 
 
 @dataclass(slots=True)
@@ -195,7 +209,7 @@ def run_until(running: HookOutput, answer: Callable[[], None], *, until: float) 
 
 
 def is_idle(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
 ) -> bool:
     """Return whether there is nothing to do, before slow imports."""
     if not folder.has_hooks and hook.action not in SHOWS_RULES:
@@ -225,7 +239,7 @@ def is_idle(
     return not is_needed
 
 
-def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
+def _is_worth_a_search(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name the code of an edit whose files are new to the session."""
     files = tuple(one for one in event.files if not runs.has_searched(event.session, one))
     if not files:
@@ -242,6 +256,9 @@ def _read(arguments: Sequence[str]) -> HookCall:
     parser.add_argument("event", nargs="?", default="")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--agent")
+    parser.add_argument("--url")
+    parser.add_argument("--key-file", type=Path)
+    parser.add_argument("--no-key", dest="has_key", action="store_false")
     parser.add_argument("--detached", dest="is_detached", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
@@ -272,13 +289,25 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     runs = HookRuns(state_folder(os.environ))
     if not call.is_detached:
         runs.note(hook.client, hook.event)
-    if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
+    if is_idle(hook, event, folder=folder, store=call.url or call.store, runs=runs):
         return
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code ends a hook after 1.5 s when it exits, and its server too, so the work
         # continues in the background.
         run_detached(["hook", *call.words, "--detached"], raw)
         return
+    context = HookContext(hook=hook, event=event, folder=folder, runs=runs)
+    if call.server is not None:
+        running.answer = _formatted(hook, ask_remote(call.server, context, until=until))
+    else:
+        _use_store(running, context, call=call, raw=raw, until=until)
+
+
+def _use_store(
+    running: HookOutput, context: HookContext, *, call: HookCall, raw: bytes, until: float
+) -> None:
+    """Record the output of a hook on a store: that of its process, or else of this one."""
+    hook, runs = context.hook, context.runs
     path = store_socket(call.store, os.environ)
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
         if "error" in reply:
@@ -287,7 +316,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         return
     may_start = path is not None and hook.action is not HookAction.END and may_share(os.environ)
     if may_start and reply is None:
-        running.start = partial(start_server, call.store, session=event.session)
+        running.start = partial(start_server, call.store, session=context.event.session)
         if hook.action is HookAction.BOOT:
             # Other hooks need the processor for their answer; here the next one has less to wait.
             _start(running)
@@ -295,8 +324,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
 
     request = HookRequest(
         hook=hook,
-        event=event,
-        folder=folder,
+        event=context.event,
+        folder=context.folder,
         agent=call.agent or hook.client,
         remaining_s=lambda: max(_WORDS_S, until - _CLOSING_S - monotonic()),
         runs=runs,

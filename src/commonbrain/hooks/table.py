@@ -184,6 +184,8 @@ _ROWS: Final = (
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}
 
 
+_RESUMED: Final = "resume"
+"""The conversation still has what it was shown; after any other start it has not."""
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """About a hundred times the summary of a long conversation."""
 _NAMES: Final = {
@@ -223,6 +225,11 @@ class HookEvent:
     """What an edit replaces and writes."""
     command: str = ""
     """The command that a tool runs in a shell."""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether a session starts with the conversation that it had."""
+        return self.cause == _RESUMED
 
     @property
     def source_ref(self) -> str | None:

@@ -15,7 +15,6 @@ from typing import Final
 
 from commonbrain.integrations.codex import CodexConfig
 from commonbrain.integrations.entry import (
-    KEY_VARIABLE,
     Client,
     Remote,
     ServerEntry,
@@ -31,7 +30,6 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 __all__ = [
     "CLIENTS",
     "HOOKS_FILES",
-    "KEY_VARIABLE",
     "Client",
     "ConfigEdit",
     "HookCommand",

@@ -13,11 +13,10 @@ from typing import Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.runtime.remote import KEY_VARIABLE
 
 SERVER: Final = "commonbrain"
 """The name of the entry in every client's file."""
-KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
-"""The environment variable with the credential, if there is no key file."""
 _COMMANDS: Final = ("brain", "brain.exe")
 _URL_OPTIONS: Final = ("command", "args", "url", "bearer_token_env_var")
 """The fields of an entry that identify its server."""

@@ -188,7 +188,7 @@ def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path
 
 
 def store_may_mention(
-    store: Path | None, phrases: Sequence[str], *, environment: Mapping[str, str]
+    store: str | Path | None, phrases: Sequence[str], *, environment: Mapping[str, str]
 ) -> bool:
     """Return whether a store is worth a closer look: always if it is not a file here.
 
