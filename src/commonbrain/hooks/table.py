@@ -179,6 +179,20 @@ _ROWS: Final = (
     ),
     _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
+    # Payloads of @qwen-code/qwen-code 0.24.4, which drops what a session's start answers.
+    _row("qwen", START, native="SessionStart", action=HookAction.BOOT),
+    _like_claude("qwen", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
+    Hook(
+        client="qwen",
+        event=EDITED,
+        native="PostToolUse",
+        action=HookAction.EDIT,
+        answer=partial(_specific, "PostToolUse"),
+        tools="^(write_file|edit)$",
+    ),
+    _row("qwen", STOP, native="Stop", action=HookAction.CAPTURE),
+    _row("qwen", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
+    _row("qwen", END, native="SessionEnd", action=HookAction.END),
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}

@@ -8,13 +8,14 @@ import difflib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from commonbrain.integrations.codex import CodexConfig
 from commonbrain.integrations.entry import (
+    SERVER,
     Client,
     Remote,
     ServerEntry,
@@ -23,8 +24,21 @@ from commonbrain.integrations.entry import (
     install_tool,
     proxy_entry,
 )
+from commonbrain.integrations.goose import GooseConfig
 from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
-from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
+from commonbrain.integrations.json_clients import (
+    CLAUDE_CODE,
+    CLAUDE_DESKTOP,
+    CLINE,
+    COPILOT,
+    CURSOR,
+    GEMINI,
+    OPENCODE,
+    QWEN,
+    VSCODE,
+    WINDSURF,
+    ZED,
+)
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 __all__ = [
@@ -59,6 +73,8 @@ class ConfigEdit:
     path: Path
     before: str | None
     after: str | None
+    steps: tuple[str, ...] = ()
+    """What changes, each up to the preposition: "Added 7 hooks to"."""
 
     @property
     def is_new(self) -> bool:
@@ -152,7 +168,22 @@ def _replace_file(target: Path, text: str, *, mode: int) -> None:
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
-    client.name: client for client in (CLAUDE_CODE, CodexConfig(), CURSOR, GEMINI, OPENCODE, VSCODE)
+    client.name: client
+    for client in (
+        CLAUDE_CODE,
+        CodexConfig(),
+        CURSOR,
+        GEMINI,
+        OPENCODE,
+        VSCODE,
+        CLAUDE_DESKTOP,
+        WINDSURF,
+        ZED,
+        CLINE,
+        COPILOT,
+        GooseConfig(),
+        QWEN,
+    )
 }
 
 
@@ -176,9 +207,9 @@ def connect(
     """
     selected, path = _file_of(client, scope)
     before = read(path)
-    return ConfigEdit(
-        path=path, before=before, after=selected.add(before, entry, path=path, force=force)
-    )
+    after = selected.add(before, entry, path=path, force=force)
+    is_update = before is not None and selected.remove(before, path=path) != before
+    return _edit(path, before, after=after, what=_SERVER, is_update=is_update)
 
 
 def disconnect(client: str, *, scope: str = "user") -> ConfigEdit:
@@ -193,7 +224,26 @@ def disconnect(client: str, *, scope: str = "user") -> ConfigEdit:
     selected, path = _file_of(client, scope)
     before = read(path)
     after = None if before is None else selected.remove(before, path=path)
-    return ConfigEdit(path=path, before=before, after=after)
+    return _edit(path, before, after=after, what=_SERVER, is_removal=True)
+
+
+_SERVER: Final = f"the server {SERVER}"
+
+
+def _edit(
+    path: Path,
+    before: str | None,
+    *,
+    after: str | None,
+    what: str,
+    is_update: bool = False,
+    is_removal: bool = False,
+) -> ConfigEdit:
+    """Return a change of one thing in a file, with its description."""
+    verb = "Removed" if is_removal else "Updated" if is_update else "Added"
+    place = "from" if is_removal else "in" if is_update else "to"
+    steps = (f"{verb} {what} {place}",) if before != after else ()
+    return ConfigEdit(path=path, before=before, after=after, steps=steps)
 
 
 def with_hooks(
@@ -213,7 +263,12 @@ def with_hooks(
             f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
             hint=f"Choose one of {', '.join(HOOKS_FILES)}; each has the scope user.",
         )
-    return _change_both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
+    path = file.files[scope]()
+    before = change.after if path == change.path else read(path)
+    after = file.add(before, command, path=path)
+    is_update = bool(before) and file.remove(before, path=path) != before
+    hooks = _edit(path, before, after=after, what=_hooks(file), is_update=is_update)
+    return _joined(change, hooks)
 
 
 def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[ConfigEdit]:
@@ -227,22 +282,21 @@ def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[Config
     file = HOOKS_FILES.get(client)
     if file is None or scope not in file.files:
         return [change]
-    return _change_both(change, file, scope=scope, alter=lambda t, p: t and file.remove(t, path=p))
-
-
-def _change_both(
-    change: ConfigEdit,
-    file: HooksFile,
-    *,
-    scope: str,
-    alter: Callable[[str | None, Path], str | None],
-) -> list[ConfigEdit]:
-    """Return the changes to both files, or a single one if both are the same file."""
     path = file.files[scope]()
-    if path == change.path:
-        return [replace(change, after=alter(change.after, path))]
-    before = read(path)
-    return [change, ConfigEdit(path=path, before=before, after=alter(before, path))]
+    before = change.after if path == change.path else read(path)
+    after = before and file.remove(before, path=path)
+    return _joined(change, _edit(path, before, after=after, what=_hooks(file), is_removal=True))
+
+
+def _hooks(file: HooksFile) -> str:
+    return f"{len(file.hooks)} hooks"
+
+
+def _joined(first: ConfigEdit, second: ConfigEdit) -> list[ConfigEdit]:
+    """Return both changes, as a single one if they are of the same file."""
+    if first.path != second.path:
+        return [first, second]
+    return [replace(first, after=second.after, steps=(*first.steps, *second.steps))]
 
 
 def _file_of(client: str, scope: str) -> tuple[Client, Path]:

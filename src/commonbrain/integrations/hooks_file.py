@@ -20,6 +20,7 @@ from commonbrain.integrations.json_clients import (
     in_home_folder,
     object_member,
     parse_settings,
+    qwen_file,
 )
 from commonbrain.integrations.json_text import JsonObject
 from commonbrain.model.errors import InvalidInputError
@@ -238,6 +239,12 @@ _ROWS: Final = (
             "user": in_home_folder(".gemini", "settings.json"),
             "project": in_current_folder(".gemini", "settings.json"),
         },
+        shape=_in_milliseconds,
+        has_comments=True,
+    ),
+    HooksFile(
+        client="qwen",
+        files={"user": qwen_file, "project": in_current_folder(".qwen", "settings.json")},
         shape=_in_milliseconds,
         has_comments=True,
     ),
