@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "maintain": "brain maintain --dry-run",
     "connect": "brain connect claude-code --hooks",
     "hook": "brain hook status",
+    "statusline": "brain statusline < session.json",
     "session list": "brain session list --project shop",
     "session task": 'brain session task "fix the failing build"',
     "session handoff": 'brain session handoff "The build is green." --next "merge it"',
