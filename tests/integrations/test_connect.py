@@ -313,7 +313,8 @@ def test_file_of_claude_code_may_have_any_layout(text: str, home: Path) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_line_ends_of_a_file_stay(client: str) -> None:
-    text = "a = 1\r\n" if client == "codex" else '{\r\n  "a": 1\r\n}\r\n'
+    texts = {"codex": "a = 1\r\n", "goose": "a: 1\r\n"}
+    text = texts.get(client, '{\r\n  "a": 1\r\n}\r\n')
     put(CLIENTS[client].path("user"), text)
     after = connect(client, ENTRY).after or ""
     assert after.count("\n") == after.count("\r\n") > 2

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import tomlkit
+import yaml
 
 from commonbrain.integrations import CLIENTS, Remote, ServerEntry, apply, connect, disconnect
 from commonbrain.model.errors import RejectedError
@@ -43,13 +44,29 @@ WRITTEN: dict[str, dict[str, Any]] = {
         **bearer("{env:COMMONBRAIN_KEY}"),
     },
 }
-SERVERS = {"codex": "mcp_servers", "opencode": "mcp", "vscode": "servers"}
+WRITTEN["qwen"] = {"httpUrl": URL, **bearer("${COMMONBRAIN_KEY}")}
+SERVERS = {
+    "codex": "mcp_servers",
+    "goose": "extensions",
+    "opencode": "mcp",
+    "vscode": "servers",
+    "zed": "context_servers",
+}
+BY_PROXY = ("claude-desktop", "cline", "copilot", "goose", "windsurf", "zed")
+"""Clients that reach every server by a proxy."""
 
 
 def entry_of(client: str, text: str | None) -> dict[str, Any]:
     assert text is not None
-    whole = tomllib.loads(text) if client == "codex" else json.loads(text)
-    return whole[SERVERS.get(client, "mcpServers")]["commonbrain"]
+    loads = {"codex": tomllib.loads, "goose": yaml.safe_load}.get(client, json.loads)
+    return loads(text)[SERVERS.get(client, "mcpServers")]["commonbrain"]
+
+
+def url_of(client: str, entry: dict[str, Any]) -> str | None:
+    """Return the URL that an entry reaches, by itself or by the proxy."""
+    if client in BY_PROXY and "--url" in entry["args"]:
+        return entry["args"][entry["args"].index("--url") + 1]
+    return entry.get("httpUrl" if client == "qwen" else "url")
 
 
 def brain(*words: str, **environment: str) -> str:
@@ -89,10 +106,10 @@ def test_entry_of_an_http_client_has_the_url_and_the_name_of_a_variable(client: 
     assert entry_of(client, connect(client, KEYED).after) == WRITTEN[client]
 
 
-def test_vscode_starts_a_proxy_that_reads_the_variable() -> None:
-    entry = entry_of("vscode", connect("vscode", KEYED).after)
+@pytest.mark.parametrize("client", ["vscode", *BY_PROXY])
+def test_proxy_reads_the_variable_for_a_client_whose_file_cannot_name_it(client: str) -> None:
+    entry = entry_of(client, connect(client, KEYED).after)
 
-    assert entry["type"] == "stdio"
     assert entry["args"][-3:] == ["mcp", "--url", URL]
 
 
@@ -100,7 +117,7 @@ def test_vscode_starts_a_proxy_that_reads_the_variable() -> None:
 def test_entry_of_a_server_without_access_control_has_no_header(client: str) -> None:
     entry = entry_of(client, connect(client, Remote(url=URL)).after)
 
-    assert entry["url"] == URL
+    assert url_of(client, entry) == URL
     assert not {"headers", "bearer_token_env_var"} & entry.keys()
 
 
@@ -134,8 +151,9 @@ def test_entry_of_another_kind_is_replaced_only_when_forced(
     alone = connect(client, then)
     assert not alone.is_needed
     entry = entry_of(client, alone.after)
-    assert ("url" in entry) == (then is KEYED and client != "vscode")
-    assert ("command" in entry) != ("url" in entry)
+    is_command = bool({"command", "cmd"} & entry.keys())
+    assert is_command != bool({"url", "httpUrl"} & entry.keys())
+    assert bool(url_of(client, entry)) == (then is KEYED and client != "vscode")
 
 
 def test_headers_added_by_the_user_stay() -> None:
@@ -160,30 +178,35 @@ SECRETS: dict[str, dict[str, Any]] = {
     "cursor": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
     "gemini": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
     "opencode": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
+    "qwen": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
     "vscode": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
 }
+DIRECTLY = [client for client in CLIENTS if client not in BY_PROXY]
 
 
 def put_entry(client: str, entry: dict[str, Any]) -> None:
     path = CLIENTS[client].path("user")
     path.parent.mkdir(parents=True, exist_ok=True)
+    if client == "qwen":
+        entry["httpUrl"] = entry.pop("url")
     whole = {SERVERS.get(client, "mcpServers"): {"commonbrain": entry}}
-    path.write_text(tomlkit.dumps(whole) if client == "codex" else json.dumps(whole))
+    dumps = {"codex": tomlkit.dumps, "goose": yaml.safe_dump}.get(client, json.dumps)
+    path.write_text(dumps(whole))
 
 
 @pytest.mark.requirement("DO-20")
 @pytest.mark.parametrize("other", ELSEWHERE)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_secrets_of_one_server_are_never_sent_to_another(client: str, other: str) -> None:
-    put_entry(client, {"url": URL, **SECRETS[client]})
+    put_entry(client, {"url": URL, **SECRETS.get(client, SECRETS["vscode"])})
 
     change = connect(client, Remote(url=other), force=True)
 
-    assert entry_of(client, change.after)["url"] == other
+    assert url_of(client, entry_of(client, change.after)) == other
     assert SECRET not in (change.after or "")
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", DIRECTLY)
 def test_secrets_of_a_server_stay_when_only_its_path_changes(client: str) -> None:
     put_entry(client, {"url": "https://brain.example.org:443/old/mcp", **SECRETS[client]})
 
@@ -194,7 +217,7 @@ def test_secrets_of_a_server_stay_when_only_its_path_changes(client: str) -> Non
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_proxy_to_another_server_does_not_get_the_key_of_the_first(client: str) -> None:
-    variables = "environment" if client == "opencode" else "env"
+    variables = {"opencode": "environment", "goose": "envs"}.get(client, "env")
     first = ServerEntry(
         command="brain", args=("mcp", "--url", URL), env={"COMMONBRAIN_KEY": SECRET}
     )
@@ -285,7 +308,7 @@ def test_contradicting_options_are_refused_and_write_nothing(
     cases = (
         (["--url", "https://ann:secret@brain.example.org"], "cannot be used"),
         (["--url", "ftp://brain.example.org"], "cannot be used"),
-        (["--url", "https://x.example", "--hooks"], "Hooks act on a store"),
+        (["--url", "https://x.example", "--hooks", "--scope", "x"], "has no scope"),
         (["--url", "https://x.example", "--no-key", "--key-file", "k"], "cannot be read"),
         (["--key-file", "k"], "cannot be read"),
         (["--no-key"], "Only a server takes a key"),

@@ -18,14 +18,16 @@ from rich.syntax import Syntax
 from commonbrain.cli.commands import client_scopes, clients, complete_from
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, print_line
+from commonbrain.hooks.remote import RemoteMemory
 from commonbrain.hosts import is_local_host, is_url
 from commonbrain.integrations import (
-    KEY_VARIABLE,
+    CLIENTS,
     ConfigEdit,
     HookCommand,
     Remote,
     ServerEntry,
     ServerTarget,
+    add_status_line,
     apply,
     brain_command,
     connect,
@@ -37,9 +39,9 @@ from commonbrain.integrations import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
+from commonbrain.runtime.remote import KEY_VARIABLE, endpoint, expand_home, read_key, validate_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class ConnectOptions:
     client: Annotated[
         str,
         typer.Argument(
-            help="claude-code, codex, cursor, gemini, opencode or vscode",
+            help=", ".join(sorted(CLIENTS)),
             autocompletion=complete_from(clients),
         ),
     ]
@@ -76,8 +78,19 @@ class ConnectOptions:
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
     ] = False
+    status_line: Annotated[
+        bool,
+        typer.Option("--status-line", help="Show in Claude Code's status line what was shown."),
+    ] = False
     remove: Annotated[bool, typer.Option("--remove", help="Remove the entry.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
+    diff: Annotated[bool, typer.Option("--diff", help="Show the changed lines too.")] = False
+    print_instructions: Annotated[
+        bool,
+        typer.Option(
+            "--print-instructions", help="Print what to put into AGENTS.md; change nothing."
+        ),
+    ] = False
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -86,7 +99,14 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def _command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
     """Add this memory to a client's MCP servers; everything else in its file stays unchanged."""
     context: typer.Context = options.pop("typer_context")
-    connect_client(context.obj, ConnectOptions(**options))
+    connect_options = ConnectOptions(**options)
+    if connect_options.print_instructions:
+        # The MCP library takes half a second to load.
+        from commonbrain.mcp.server import INSTRUCTIONS  # noqa: PLC0415
+
+        typer.echo(f"## Shared memory\n\n{INSTRUCTIONS}")
+    else:
+        connect_client(context.obj, connect_options)
 
 
 _command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -128,10 +148,11 @@ def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> Non
         _save_key(typed_key, is_dry_run=connect_options.dry_run)
     if not connect_options.dry_run and not connect_options.remove:
         _install_for_good()
-    for change in changes:
-        apply_change(connect_options.client, change, is_dry_run=connect_options.dry_run)
-    if any(one.is_needed for one in changes):
-        print_line(_next_step(connect_options))
+    needed = [one for one in changes if one.is_needed]
+    for change in needed or changes:
+        apply_change(connect_options, change)
+    if needed:
+        _print_what_next(connect_options)
     if not connect_options.dry_run:
         _mark_hooks(connect_options)
     if connect_options.remove:
@@ -171,26 +192,34 @@ def plan_changes(state: GlobalOptions, connect_options: ConnectOptions) -> list[
         return without_hooks(change, connect_options.client, scope=connect_options.scope)
     if connect_options.url is not None:
         target = _remote(state, connect_options, url=connect_options.url)
-        return [
-            connect(
-                connect_options.client,
-                target,
-                scope=connect_options.scope,
-                force=connect_options.force,
-            )
-        ]
+        server = RemoteMemory(
+            url=endpoint(connect_options.url).geturl(),
+            key_file=connect_options.key_file and connect_options.key_file.absolute(),
+            has_key=not connect_options.no_key,
+        )
+        return _plan(connect_options, target, hook_options=server.words)
     if connect_options.key_file is not None or connect_options.no_key:
         raise InvalidInputError("Only a server takes a key.", hint="Give its --url too.")
     command, *arguments = brain_command()
     options = _entry_options(state)
     entry = ServerEntry(command=command, args=(*arguments, *options, "mcp"))
-    change = connect(
-        connect_options.client, entry, scope=connect_options.scope, force=connect_options.force
-    )
-    if not connect_options.hooks:
-        return [change]
-    started = HookCommand(brain=(command, *arguments), options=options)
-    return with_hooks(change, connect_options.client, scope=connect_options.scope, command=started)
+    return _plan(connect_options, entry, hook_options=options)
+
+
+def _plan(
+    connect_options: ConnectOptions, target: ServerTarget, *, hook_options: Sequence[str]
+) -> list[ConfigEdit]:
+    client, scope = connect_options.client, connect_options.scope
+    brain, force = brain_command(), connect_options.force
+    changes = [connect(client, target, scope=scope, force=force)]
+    if connect_options.hooks:
+        command = HookCommand(brain=brain, options=hook_options)
+        changes = with_hooks(changes[0], client, scope=scope, command=command)
+    if connect_options.status_line:
+        if isinstance(target, ServerEntry) and connect_options.url is None:
+            brain = (target.command, *target.args[:-1])
+        changes = add_status_line(changes, client, scope=scope, brain=brain, force=force)
+    return changes
 
 
 def _entry_options(state: GlobalOptions) -> list[str]:
@@ -219,8 +248,6 @@ def _remote(state: GlobalOptions, connect_options: ConnectOptions, *, url: str) 
             "The server has its own store, and the key says which agent calls.",
             hint="Leave out --store and --agent.",
         )
-    if connect_options.hooks:
-        raise InvalidInputError("Hooks act on a store of this machine.", hint="Leave out --hooks.")
     if connect_options.no_key and connect_options.key_file is not None:
         raise InvalidInputError(
             "There is a key, or there is none.", hint="Leave one of the two out."
@@ -301,23 +328,36 @@ def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
         print_line("Over http others can read the key on its way: use https.")
 
 
-def apply_change(client: str, change: ConfigEdit, *, is_dry_run: bool) -> None:
-    """Print a change and apply it, unless this is a dry run."""
+def apply_change(connect_options: ConnectOptions, change: ConfigEdit) -> None:
+    """Make a change and say what it did; a dry run and `--diff` show its lines."""
     if not change.is_needed:
-        print_line(f"{client}: nothing to change in {change.path}.")
+        print_line(f"{connect_options.client}: nothing to change in {_short(change.path)}.")
         return
-    shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
-    Console().print(Sanitized(shown))
-    if is_dry_run:
+    if connect_options.dry_run or connect_options.diff:
+        shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
+        Console().print(Sanitized(shown))
+    if connect_options.dry_run:
         return
     apply(change)
-    backup_note = "" if change.is_new else f" The previous file is in {change.backup}."
-    print_line(f"Wrote {change.path}.{backup_note}")
+    backup_note = "" if change.is_new else f" (backup: {_short(change.backup)})"
+    for step in change.steps:
+        print_line(f"{step} {_short(change.path)}{backup_note}.")
 
 
-def _next_step(connect_options: ConnectOptions) -> str:
+def _short(path: Path) -> str:
+    """Return a path with `~` for the home."""
+    home = Path.home()
+    return f"~{os.sep}{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def _print_what_next(connect_options: ConnectOptions) -> None:
     """Say what to do after the changes, which are in one or several files."""
+    client = connect_options.client
     if connect_options.dry_run:
-        return "Nothing was written. Run it again without --dry-run."
-    purpose = "" if connect_options.remove else " to use it"
-    return f"Restart {connect_options.client}{purpose}."
+        print_line("Nothing was written. Run it again without --dry-run.")
+    elif connect_options.remove:
+        print_line(f"Restart {client}.")
+    else:
+        scope = "" if connect_options.scope == "user" else f" --scope {connect_options.scope}"
+        print_line(f"Restart {client} to use it. To undo: brain connect {client}{scope} --remove")
+        print_line('Try it: say "remember that we deploy on Mondays", and ask in a new session.')

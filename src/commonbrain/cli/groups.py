@@ -55,6 +55,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "hook": "brain hook status",
     "pause": "brain pause --for 1h",
     "resume": "brain resume",
+    "statusline": "brain statusline < session.json",
     "session list": "brain session list --project shop",
     "session task": 'brain session task "fix the failing build"',
     "session handoff": 'brain session handoff "The build is green." --next "merge it"',

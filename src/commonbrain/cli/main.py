@@ -323,12 +323,21 @@ def hook(
         str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status, trust.")
     ],
     event: Annotated[str, typer.Argument(help="Such as session-start.")] = "",
+    url: Annotated[
+        str | None, typer.Option(help="URL of a server to use instead of a local store.")
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the server's key; default: COMMONBRAIN_KEY."),
+    ] = None,
+    no_key: Annotated[bool, typer.Option("--no-key", help="The server needs no key.")] = False,
 ) -> None:
     """Answer a client's hook event from stdin; it never fails.
 
     status: show the hooks in use. trust: use the project that the .commonbrain.toml of this folder
     names.
     """
+    from commonbrain.hooks.remote import RemoteMemory  # noqa: PLC0415
     from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
     state: GlobalOptions = context.obj
@@ -337,7 +346,16 @@ def hook(
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
     store = ("--store", state.store) if state.store and not is_url(state.store) else ()
     agent = ("--agent", state.agent) if state.agent else ()
-    run_hook([client, event, *store, *agent])
+    server = RemoteMemory(url=url, key_file=key_file, has_key=not no_key).words if url else ()
+    run_hook([client, event, *store, *agent, *server])
+
+
+@app.command("statusline")
+def status_line() -> None:
+    """Print what a client's session was shown, for its status line; it reads JSON from stdin."""
+    from commonbrain.hooks.status_line import run_status_line  # noqa: PLC0415
+
+    run_status_line(sys.argv[1:])
 
 
 def run() -> None:

@@ -92,8 +92,6 @@ _BY_WORDS: Final = RetrievalOverrides(without=frozenset({VECTOR}))
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
-_RESUMED: Final = "resume"
-"""The conversation still has what it was shown; after any other start it has not."""
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
 
@@ -192,10 +190,24 @@ def _run_as_client(
     settings: Settings,
     show: Callable[[str | None], None],
 ) -> None:
-    action = request.hook.action
-    brain = base_brain.identified().acting_as(
+    brain = base_brain.acting_as(project=settings.project or request.folder.project)
+    brain, request = limited_to_hooks(brain.identified(), request, settings=settings)
+    if request.hook.action is HookAction.RECALL:
+        # First the answer: finding the client among the processes takes as long as recall.
+        try:
+            show(perform(brain, request))
+        finally:
+            _connected(brain, request)
+    else:
+        show(perform(_connected(brain, request), request))
+
+
+def limited_to_hooks(
+    brain: Brain, request: HookRequest, *, settings: Settings
+) -> tuple[Brain, HookRequest]:
+    """Return the brain in the session of an event and with the rights of a hook, and its budget."""
+    brain = brain.acting_as(
         session=request.event.session or None,
-        project=settings.project or request.folder.project,
         contact=ClientInfo(cwd=str(request.event.folder) if request.event.folder else None),
         # A model wrote the captured text: it cannot claim more trust than its user.
         trust_ceiling=Trust.USER_CLAIM,
@@ -208,15 +220,7 @@ def _run_as_client(
         HookAction.TOOL_USED: settings.hook_edit_tokens,
         HookAction.PRIME: HOOK_PRIMER_TOKENS,
     }
-    request = replace(request, tokens=tokens.get(action, 0))
-    if action is HookAction.RECALL:
-        # First the answer: finding the client among the processes takes as long as recall.
-        try:
-            show(perform(brain, request))
-        finally:
-            _connected(brain, request)
-    else:
-        show(perform(_connected(brain, request), request))
+    return brain, replace(request, tokens=tokens.get(request.hook.action, 0))
 
 
 def _authority_of(request: HookRequest) -> Authority:
@@ -288,7 +292,7 @@ def _boot(brain: Brain, request: HookRequest) -> str:
         preview = brain.preview_boot()
         shown = [one for name, lines in sections(preview) if name in _RULES for one in lines]
         return injected_block("\n".join([*shown, *notices]))
-    if request.event.cause != _RESUMED:
+    if not request.event.is_resumed:
         _forget_shown(brain, request)
     parts = [brain.boot(client=request.hook.client).text, *notices]
     if request.event.cause == _COMPACTED and brain.caller.session:

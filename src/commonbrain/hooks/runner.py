@@ -25,6 +25,7 @@ from commonbrain.api.project_folder import (
     find_folder_config,
     trust_project,
 )
+from commonbrain.hooks.remote import HookContext, RemoteMemory, ask_remote
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
@@ -37,9 +38,10 @@ from commonbrain.hooks.table import (
     find_hook,
     read_event,
 )
+from commonbrain.hosts import is_url
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
 from commonbrain.model.escaping import inert, inert_line
-from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
+from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, ShownCounts, state_folder
 from commonbrain.runtime.callers import (
     PLAIN,
     check_command_is_of_person,
@@ -130,6 +132,10 @@ class HookCall:
     event: str = ""
     store: Path | None = None
     agent: str | None = None
+    url: str | None = None
+    """The server that has the memory, in place of a store."""
+    key_file: Path | None = None
+    has_key: bool = True
     is_detached: bool = False
     """Whether this is the background process, for which no client waits."""
 
@@ -137,7 +143,16 @@ class HookCall:
     def words(self) -> list[str]:
         """The positional arguments and options, to call the hook again."""
         store = ["--store", str(self.store)] if self.store else []
-        return [self.client, self.event, *store, *(["--agent", self.agent] if self.agent else [])]
+        agent = ["--agent", self.agent] if self.agent else []
+        server = self.server.words if self.server else []
+        return [self.client, self.event, *store, *agent, *server]
+
+    @property
+    def server(self) -> RemoteMemory | None:
+        """The server to ask, if there is one."""
+        if not self.url:
+            return None
+        return RemoteMemory(url=self.url, key_file=self.key_file, has_key=self.has_key)
 
 
 @dataclass(slots=True)
@@ -206,7 +221,7 @@ def run_until(running: HookOutput, answer: Callable[[], None], *, until: float) 
 
 
 def is_idle(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
 ) -> bool:
     """Return whether there is nothing to do, before slow imports."""
     if not folder.has_hooks and hook.action not in SHOWS_RULES:
@@ -236,7 +251,7 @@ def is_idle(
 
 
 def _is_before_known(
-    event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+    event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
 ) -> bool:
     """Return whether a store may know something of a task, an edit or a command."""
     if event.task:
@@ -253,7 +268,7 @@ def _says_what_lasts(event: HookEvent, folder: FolderConfig) -> bool:
     return capture_mode(folder, os.environ) != "off" and bool(statements_in(event.prompt))
 
 
-def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
+def _is_worth_a_search(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name the code of an edit whose files are new to the session."""
     files = tuple(one for one in event.files if not runs.has_searched(event.conversation, one))
     if not files:
@@ -262,7 +277,7 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
     return store_may_mention(store, code.terms, environment=os.environ)
 
 
-def _may_name_command(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
+def _may_name_command(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name a command that is new to the conversation.
 
     A store that names none is not asked again: most commands are run many times.
@@ -292,7 +307,7 @@ def _shows_rules(hook: Hook, command: str) -> bool:
 
 
 def _is_after_failure(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
 ) -> bool:
     """Return whether a result needs the store; otherwise, what it means is recorded here."""
     # Only this hook needs the import.
@@ -314,8 +329,11 @@ def _read(arguments: Sequence[str]) -> HookCall:
     )
     parser.add_argument("client", nargs="?", default="")
     parser.add_argument("event", nargs="?", default="")
-    parser.add_argument("--store", type=Path)
+    parser.add_argument("--store", type=_store_of)
     parser.add_argument("--agent")
+    parser.add_argument("--url")
+    parser.add_argument("--key-file", type=Path)
+    parser.add_argument("--no-key", dest="has_key", action="store_false")
     parser.add_argument("--detached", dest="is_detached", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
@@ -323,6 +341,15 @@ def _read(arguments: Sequence[str]) -> HookCall:
     except (Exception, SystemExit):  # noqa: BLE001 see above
         return HookCall()
     return HookCall(**vars(given))
+
+
+def _store_of(text: str) -> Path | None:
+    """Return the file of a store; a URL goes to the environment, for what this process starts."""
+    if not is_url(text):
+        return Path(text)
+    # Every user of the machine can read command lines, and a URL may contain a password.
+    os.environ["COMMONBRAIN_STORE"] = text
+    return None
 
 
 def _attempt(running: HookOutput, answer: Callable[[], None]) -> None:
@@ -349,20 +376,32 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     runs = HookRuns(state_folder(os.environ))
     if not call.is_detached:
         runs.note(hook.client, hook.event)
-    if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
+    if is_idle(hook, event, folder=folder, store=call.url or call.store, runs=runs):
         return
     if _hand_over(hook, event, folder=folder, call=call, raw=raw):
         return
+    context = HookContext(hook=hook, event=event, folder=folder, runs=runs)
+    if call.server is not None:
+        _show(running, context, text=ask_remote(call.server, context, until=until))
+    else:
+        _use_store(running, context, call=call, raw=raw, until=until)
+
+
+def _use_store(
+    running: HookOutput, context: HookContext, *, call: HookCall, raw: bytes, until: float
+) -> None:
+    """Record the output of a hook on a store: that of its process, or else of this one."""
+    hook, runs = context.hook, context.runs
     path = store_socket(call.store, os.environ)
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
-        running.answer = _formatted(hook, reply.get("text"))
+        _show(running, context, text=reply.get("text"))
         return
     is_background = hook.action is HookAction.END or call.is_detached
     may_start = path is not None and not is_background and may_share(os.environ)
     if may_start and reply is None:
-        running.start = partial(start_server, call.store, session=event.session)
+        running.start = partial(start_server, call.store, session=context.event.session)
         if hook.action is HookAction.BOOT:
             # Other hooks need the processor for their answer; here the next one has less to wait.
             _start(running)
@@ -370,8 +409,8 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
 
     request = HookRequest(
         hook=hook,
-        event=event,
-        folder=folder,
+        event=context.event,
+        folder=context.folder,
         agent=call.agent or hook.client,
         remaining_s=lambda: max(_WORDS_S, until - _CLOSING_S - monotonic()),
         runs=runs,
@@ -379,10 +418,14 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         is_of_user=is_attended(os.environ),
     )
 
-    def show(text: str | None) -> None:
-        running.answer = _formatted(hook, text)
+    run_action(request, call.store, show=lambda text: _show(running, context, text=text))
 
-    run_action(request, call.store, show=show)
+
+def _show(running: HookOutput, context: HookContext, *, text: str | None) -> None:
+    """Record the text for the client's model, and for the status line how much it shows."""
+    running.answer = _formatted(context.hook, text)
+    if running.answer and context.hook.action is not HookAction.BOOT:
+        context.runs.add_shown(context.event.session, ShownCounts.of(text or "").memories)
 
 
 def _hand_over(
@@ -395,7 +438,7 @@ def _hand_over(
     """
     is_end = hook.action is HookAction.END
     is_noted = hook.action is HookAction.RECALL and may_last(typed_text(event.prompt))
-    is_noted = is_noted and capture_mode(folder, os.environ) != "off"
+    is_noted = is_noted and capture_mode(folder, os.environ) != "off" and call.server is None
     if call.is_detached or not (is_end or is_noted):
         return False
     run_detached(["hook", *call.words, "--detached"], raw)

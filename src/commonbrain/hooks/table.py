@@ -209,6 +209,13 @@ _ROWS: Final = (
     _tool_used("gemini", native="AfterTool", tools="write_file|replace|run_shell_command"),
     _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
+    # Payloads of @qwen-code/qwen-code 0.24.4, which drops what a session's start answers.
+    _row("qwen", START, native="SessionStart", action=HookAction.BOOT),
+    _like_claude("qwen", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
+    _tool_used("qwen", native="PostToolUse", tools="^(write_file|edit)$"),
+    _row("qwen", STOP, native="Stop", action=HookAction.CAPTURE),
+    _row("qwen", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
+    _row("qwen", END, native="SessionEnd", action=HookAction.END),
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}
@@ -222,6 +229,8 @@ def find_hook(client: str, event: str, *, is_detached: bool = False) -> Hook | N
     return hook
 
 
+_RESUMED: Final = "resume"
+"""The conversation still has what it was shown; after any other start it has not."""
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """About a hundred times the summary of a long conversation."""
 _NAMES: Final = {
@@ -282,6 +291,11 @@ class HookEvent:
     def conversation(self) -> str:
         """The conversation, which shows a subagent nothing that the session was shown."""
         return f"{self.session}/{self.subagent}" if self.subagent else self.session
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether a session starts with the conversation that it had."""
+        return self.cause == _RESUMED
 
     @property
     def source_ref(self) -> str | None:

@@ -8,14 +8,14 @@ import difflib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from commonbrain.integrations.codex import CodexConfig
 from commonbrain.integrations.entry import (
-    KEY_VARIABLE,
+    SERVER,
     Client,
     Remote,
     ServerEntry,
@@ -24,20 +24,39 @@ from commonbrain.integrations.entry import (
     install_tool,
     proxy_entry,
 )
-from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
-from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
+from commonbrain.integrations.goose import GooseConfig
+from commonbrain.integrations.hooks_file import (
+    HOOKS_FILES,
+    HookCommand,
+    HooksFile,
+    with_status_line,
+    without_status_line,
+)
+from commonbrain.integrations.json_clients import (
+    CLAUDE_CODE,
+    CLAUDE_DESKTOP,
+    CLINE,
+    COPILOT,
+    CURSOR,
+    GEMINI,
+    OPENCODE,
+    QWEN,
+    VSCODE,
+    WINDSURF,
+    ZED,
+)
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 __all__ = [
     "CLIENTS",
     "HOOKS_FILES",
-    "KEY_VARIABLE",
     "Client",
     "ConfigEdit",
     "HookCommand",
     "Remote",
     "ServerEntry",
     "ServerTarget",
+    "add_status_line",
     "apply",
     "brain_command",
     "connect",
@@ -61,6 +80,8 @@ class ConfigEdit:
     path: Path
     before: str | None
     after: str | None
+    steps: tuple[str, ...] = ()
+    """What changes, each up to the preposition: "Added 7 hooks to"."""
 
     @property
     def is_new(self) -> bool:
@@ -154,7 +175,22 @@ def _replace_file(target: Path, text: str, *, mode: int) -> None:
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
-    client.name: client for client in (CLAUDE_CODE, CodexConfig(), CURSOR, GEMINI, OPENCODE, VSCODE)
+    client.name: client
+    for client in (
+        CLAUDE_CODE,
+        CodexConfig(),
+        CURSOR,
+        GEMINI,
+        OPENCODE,
+        VSCODE,
+        CLAUDE_DESKTOP,
+        WINDSURF,
+        ZED,
+        CLINE,
+        COPILOT,
+        GooseConfig(),
+        QWEN,
+    )
 }
 
 
@@ -178,9 +214,9 @@ def connect(
     """
     selected, path = _file_of(client, scope)
     before = read(path)
-    return ConfigEdit(
-        path=path, before=before, after=selected.add(before, entry, path=path, force=force)
-    )
+    after = selected.add(before, entry, path=path, force=force)
+    is_update = before is not None and selected.remove(before, path=path) != before
+    return _edit(path, before, after=after, what=_SERVER, is_update=is_update)
 
 
 def disconnect(client: str, *, scope: str = "user") -> ConfigEdit:
@@ -195,7 +231,26 @@ def disconnect(client: str, *, scope: str = "user") -> ConfigEdit:
     selected, path = _file_of(client, scope)
     before = read(path)
     after = None if before is None else selected.remove(before, path=path)
-    return ConfigEdit(path=path, before=before, after=after)
+    return _edit(path, before, after=after, what=_SERVER, is_removal=True)
+
+
+_SERVER: Final = f"the server {SERVER}"
+
+
+def _edit(
+    path: Path,
+    before: str | None,
+    *,
+    after: str | None,
+    what: str,
+    is_update: bool = False,
+    is_removal: bool = False,
+) -> ConfigEdit:
+    """Return a change of one thing in a file, with its description."""
+    verb = "Removed" if is_removal else "Updated" if is_update else "Added"
+    place = "from" if is_removal else "in" if is_update else "to"
+    steps = (f"{verb} {what} {place}",) if before != after else ()
+    return ConfigEdit(path=path, before=before, after=after, steps=steps)
 
 
 def with_hooks(
@@ -215,7 +270,12 @@ def with_hooks(
             f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
             hint=f"Choose one of {', '.join(HOOKS_FILES)}; each has the scope user.",
         )
-    return _change_both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
+    path = file.files[scope]()
+    before = change.after if path == change.path else read(path)
+    after = file.add(before, command, path=path)
+    is_update = bool(before) and file.remove(before, path=path) != before
+    hooks = _edit(path, before, after=after, what=_hooks(file), is_update=is_update)
+    return _joined(change, hooks)
 
 
 def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[ConfigEdit]:
@@ -229,22 +289,60 @@ def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[Config
     file = HOOKS_FILES.get(client)
     if file is None or scope not in file.files:
         return [change]
-    return _change_both(change, file, scope=scope, alter=lambda t, p: t and file.remove(t, path=p))
-
-
-def _change_both(
-    change: ConfigEdit,
-    file: HooksFile,
-    *,
-    scope: str,
-    alter: Callable[[str | None, Path], str | None],
-) -> list[ConfigEdit]:
-    """Return the changes to both files, or a single one if both are the same file."""
     path = file.files[scope]()
-    if path == change.path:
-        return [replace(change, after=alter(change.after, path))]
-    before = read(path)
-    return [change, ConfigEdit(path=path, before=before, after=alter(before, path))]
+    before = change.after if path == change.path else read(path)
+    after = before and file.remove(before, path=path)
+    without = _joined(change, _edit(path, before, after=after, what=_hooks(file), is_removal=True))
+    return without if client != _HAS_STATUS_LINE else [*map(_without_status, without)]
+
+
+_HAS_STATUS_LINE: Final = "claude-code"
+"""The client whose status line is a command in the file of its hooks."""
+
+
+def add_status_line(
+    changes: Sequence[ConfigEdit], client: str, *, scope: str, brain: Sequence[str], force: bool
+) -> list[ConfigEdit]:
+    """Add the status line to the changes that connect a client.
+
+    Raises:
+        InvalidInputError: the client has none in that scope, or its file is not valid.
+        RejectedError: there is another one, and `force` is not set; nothing is changed.
+        UnavailableError: the file cannot be read.
+
+    """
+    file = HOOKS_FILES.get(client)
+    if client != _HAS_STATUS_LINE or file is None or scope not in file.files:
+        raise InvalidInputError(
+            f"{client[:40]} has no status line.", hint=f"{_HAS_STATUS_LINE} has one."
+        )
+    path = file.files[scope]()
+    known = next((one for one in changes if one.path == path), None)
+    before = known.after if known else read(path)
+    after = with_status_line(before, brain, path=path, force=force)
+    added = _edit(path, before, after=after, what="a status line")
+    if known is None:
+        return [*changes, added]
+    return [*(one for one in changes if one is not known), *_joined(known, added)]
+
+
+def _without_status(change: ConfigEdit) -> ConfigEdit:
+    if change.path.name != "settings.json" or change.after is None:
+        return change
+    after = without_status_line(change.after, path=change.path)
+    removal = _edit(change.path, change.after, after=after, what="the status line", is_removal=True)
+    return _joined(change, removal)[0]
+
+
+def _hooks(file: HooksFile) -> str:
+    return f"{len(file.hooks)} hooks"
+
+
+def _joined(first: ConfigEdit, second: ConfigEdit) -> list[ConfigEdit]:
+    """Return both changes, as a single one if they are of the same file."""
+    if first.path != second.path:
+        return [first, second]
+    return [replace(first, after=second.after, steps=(*first.steps, *second.steps))]
 
 
 def _file_of(client: str, scope: str) -> tuple[Client, Path]:

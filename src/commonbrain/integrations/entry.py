@@ -13,13 +13,12 @@ from typing import Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.runtime.remote import KEY_VARIABLE
 
 SERVER: Final = "commonbrain"
 """The name of the entry in every client's file."""
-KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
-"""The environment variable with the credential, if there is no key file."""
 _COMMANDS: Final = ("brain", "brain.exe")
-_URL_OPTIONS: Final = ("command", "args", "url", "bearer_token_env_var")
+_URL_OPTIONS: Final = ("command", "args", "url", "httpUrl", "bearer_token_env_var")
 """The fields of an entry that identify its server."""
 _PORTS: Final = {"http": 80, "https": 443}
 _Origin: TypeAlias = tuple[str, str | None, int | None]
@@ -163,7 +162,7 @@ def _server_origin(entry: Mapping[str, object]) -> _Origin | None:
     """Return the origin of an entry's server, also behind a proxy; None if it has no URL."""
     words = [*_words(entry.get("command")), *_words(entry.get("args"))]
     proxy_url = words[words.index("--url") + 1 :] if "--url" in words else []
-    url = entry.get("url", next(iter(proxy_url), None))
+    url = entry.get("url") or entry.get("httpUrl") or next(iter(proxy_url), None)
     try:
         parts = urlsplit(str(url or ""))
         port = parts.port or _PORTS.get(parts.scheme)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +185,27 @@ GEMINI: Final = JsonFile(
 )
 
 
+def qwen_file() -> Path:
+    """Return Qwen Code's file, with QWEN_HOME."""
+    folder = os.environ.get("QWEN_HOME")
+    return (Path(folder) if folder else Path.home() / ".qwen") / "settings.json"
+
+
+def _qwen_shape(entry: ServerTarget) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        # Its `url` is for servers of the older transport (`@qwen-code/qwen-code` 0.24.4).
+        return {"httpUrl": entry.url, **entry.headers(f"${{{entry.variable}}}")}
+    return command_and_args(entry)
+
+
+QWEN: Final = JsonFile(
+    name="qwen",
+    files={"user": qwen_file, "project": in_current_folder(".qwen", "settings.json")},
+    servers="mcpServers",
+    shape=_qwen_shape,
+)
+
+
 def _opencode_user_file() -> Path:
     """Return opencode's file, with XDG_CONFIG_HOME on every system."""
     folder = os.environ.get("XDG_CONFIG_HOME")
@@ -241,4 +263,95 @@ VSCODE: Final = JsonFile(
     files={"user": _vscode_user_file, "project": in_current_folder(".vscode", "mcp.json")},
     servers="servers",
     shape=_vscode_shape,
+)
+
+
+def _as_command(entry: ServerTarget) -> ServerEntry:
+    """Return the command for a client whose file refers to no variable: the proxy reads the key."""
+    return proxy_entry(entry.url) if isinstance(entry, Remote) else entry
+
+
+def _plain_shape(entry: ServerTarget) -> Mapping[str, object]:
+    return command_and_args(_as_command(entry))
+
+
+def _claude_desktop_file() -> Path:
+    """Return the file of https://modelcontextprotocol.io/quickstart/user, also on Linux."""
+    folder = user_config_path("Claude", appauthor=False, roaming=True)
+    return folder / "claude_desktop_config.json"
+
+
+CLAUDE_DESKTOP: Final = JsonFile(
+    name="claude-desktop",
+    files={"user": _claude_desktop_file},
+    servers="mcpServers",
+    shape=_plain_shape,
+    has_comments=False,
+)
+WINDSURF: Final = JsonFile(
+    name="windsurf",
+    # https://docs.windsurf.com/windsurf/cascade/mcp
+    files={"user": in_home_folder(".codeium", "windsurf", "mcp_config.json")},
+    servers="mcpServers",
+    shape=_plain_shape,
+    has_comments=False,
+)
+
+
+def _zed_file() -> Path:
+    """Return the file of https://zed.dev/docs/configuring-zed, which macOS has in `.config` too."""
+    if sys.platform == "win32":
+        return user_config_path("Zed", appauthor=False, roaming=True) / "settings.json"
+    folder = os.environ.get("XDG_CONFIG_HOME") if sys.platform == "linux" else None
+    return (Path(folder) if folder else Path.home() / ".config") / "zed" / "settings.json"
+
+
+def _zed_shape(entry: ServerTarget) -> Mapping[str, object]:
+    # Versions before 0.197 need `source` (https://zed.dev/docs/ai/mcp).
+    return {"source": "custom", **_plain_shape(entry)}
+
+
+ZED: Final = JsonFile(
+    name="zed",
+    files={"user": _zed_file, "project": in_current_folder(".zed", "settings.json")},
+    servers="context_servers",
+    shape=_zed_shape,
+)
+
+
+def _cline_file() -> Path:
+    """Return the file of the extension for VS Code (https://docs.cline.bot/mcp)."""
+    folder = _vscode_user_file().parent / "globalStorage" / "saoudrizwan.claude-dev"
+    return folder / "settings" / "cline_mcp_settings.json"
+
+
+def _cline_shape(entry: ServerTarget) -> Mapping[str, object]:
+    return {**_plain_shape(entry), "disabled": False}
+
+
+CLINE: Final = JsonFile(
+    name="cline",
+    files={"user": _cline_file},
+    servers="mcpServers",
+    shape=_cline_shape,
+    has_comments=False,
+)
+
+
+def _copilot_file() -> Path:
+    """Return the file of GitHub Copilot CLI, with COPILOT_HOME (`copilot help environment`)."""
+    folder = os.environ.get("COPILOT_HOME")
+    return (Path(folder) if folder else Path.home() / ".copilot") / "mcp-config.json"
+
+
+def _copilot_shape(entry: ServerTarget) -> Mapping[str, object]:
+    return {"type": "local", **_plain_shape(entry), "tools": ["*"]}
+
+
+COPILOT: Final = JsonFile(
+    name="copilot",
+    files={"user": _copilot_file},
+    servers="mcpServers",
+    shape=_copilot_shape,
+    has_comments=False,
 )

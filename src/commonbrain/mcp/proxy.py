@@ -13,28 +13,27 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TextIO
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 from uuid import uuid4
 
 from commonbrain.api.project_folder import LEFT_ON, find_folder_config, switched_off_error
-from commonbrain.mcp.replay import (
-    child_object,
-    describe_malformed,
-    is_message,
-    parse_object,
-)
-from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.mcp.replay import child_object, describe_malformed, is_message
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.sessions import SESSION_VARIABLES
 from commonbrain.runtime.pause import pause_in, paused_error
+from commonbrain.runtime.remote import endpoint, expand_home, parse_object, post, read_key
 from commonbrain.text.private_parts import without_private_values
 
 REQUESTS_MAX: Final = 8
 """Concurrent messages; further ones wait."""
 RESPONSE_TIMEOUT_S: Final = 660.0
 """Longer than the longest request timeout of a server."""
+_RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Far above the largest answer of a server."""
 _FAILED: Final = -32000
 """A server-defined error code of JSON-RPC."""
 _INTERNAL: Final = -32603
@@ -95,6 +94,9 @@ class StdioProxy:
         name = f"{client_info.get('name')}/{client_info.get('version')}"
         if client_info and name.isascii() and name.isprintable():
             self.client = name[:_CLIENT_CHARS_MAX]
+        if session := _session_of(str(client_info.get("name"))):
+            # Its hooks name the same one.
+            self.session = session
 
     def _write(self, answer: JsonObject) -> None:
         with self.lock:
@@ -108,21 +110,16 @@ class StdioProxy:
             UnavailableError: the server does not answer, or the answer is not from Commonbrain.
 
         """
-        kind = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
-        # One connection per message: a reused one can close during a request, and then it is
-        # unknown whether the request was executed.
-        connection = kind(self.url.hostname or "", self.url.port, timeout=RESPONSE_TIMEOUT_S)
-        try:
-            connection.request("POST", self.url.path or "/mcp", body, self._headers(message))
-            return _parse_response(connection.getresponse())
-        except (OSError, HTTPException) as error:
-            raise UnavailableError(
-                f"The memory at {self.url.netloc} does not answer ({type(error).__name__}).",
-                code="server_down",
-                hint="Start it with brain serve, then call again.",
-            ) from error
-        finally:
-            connection.close()
+        reply = post(
+            self.url,
+            body,
+            headers=self._headers(message),
+            timeout_s=RESPONSE_TIMEOUT_S,
+            bytes_max=_RESPONSE_BYTES_MAX,
+        )
+        if reply.body and "jsonrpc" not in reply.body:
+            raise reply.error()
+        return reply.body
 
     def _headers(self, message: JsonObject) -> dict[str, str]:
         parameters = child_object(message, "params")
@@ -201,84 +198,16 @@ def run_proxy_command(words: list[str]) -> None:
         sys.exit(2)
 
 
+def _session_of(client: str) -> str | None:
+    """Return the client's own session, which it passes to what it starts, if it is usable."""
+    session = os.environ.get(SESSION_VARIABLES.get(client, ""), "")
+    is_usable = session.isascii() and session.isprintable() and len(session) <= NAME_CHARS_MAX
+    return session if is_usable and "COMMONBRAIN_SESSION" not in os.environ else None
+
+
 def _leave(_signal: int, _frame: object) -> None:
     """Exit at once: the server finishes the requests it has received."""
     os._exit(0)
-
-
-def endpoint(url: str) -> SplitResult:
-    """Return the MCP endpoint of a server.
-
-    Raises:
-        InvalidInputError: the URL is not valid, or may contain a secret.
-
-    """
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable, parts = False, urlsplit("")
-    if not is_usable or parts.username or parts.query:
-        raise InvalidInputError(
-            "The URL cannot be used.", hint="Give one such as http://127.0.0.1:8377."
-        )
-    path = parts.path.rstrip("/")
-    return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
-
-
-def expand_home(file: Path) -> Path:
-    """Expand `~` in a path, since shells do not expand it in `--key-file=~/x`."""
-    # An unknown user's home stays as it is; no such file exists.
-    return Path(os.path.expanduser(file))  # noqa: PTH111
-
-
-def read_key(file: Path | None) -> str | None:
-    """Read the key from a file, or from the environment; never from the command line.
-
-    Raises:
-        InvalidInputError: the file cannot be read, or the key is not valid.
-
-    """
-    try:
-        text = file.read_text("utf-8") if file else os.environ.get("COMMONBRAIN_KEY", "")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{file} cannot be read.", hint="Give a file with the key in it."
-        ) from error
-    return validate_key(text)
-
-
-def validate_key(text: str) -> str | None:
-    """Return a key without its line end; None for an empty text.
-
-    Raises:
-        InvalidInputError: the key is not valid; the message does not repeat it.
-
-    """
-    key = text.strip()
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInputError("The key contains invalid characters.", hint="Give the key alone.")
-    return key or None
-
-
-def _parse_response(response: HTTPResponse) -> JsonObject:
-    body = response.read()
-    if not body:
-        return {}
-    reply = parse_object(body)
-    if not reply:
-        raise UnavailableError(
-            f"The server there is not Commonbrain (HTTP {response.status}).",
-            code="server_down",
-            hint="Check the URL.",
-        )
-    if "jsonrpc" in reply:
-        return reply
-    raise UnavailableError(
-        str(reply.get("detail", f"HTTP {response.status}.")),
-        code=str(reply.get("code", "server_down")),
-        hint=str(reply.get("hint", "")),
-    )
 
 
 def _encode_header(value: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from commonbrain.runtime.remote import parse_object
+
 SESSION: Final = "session"
 """The field of a server's line that holds the key of the client's session."""
 ENDED: Final = "ended"
@@ -114,15 +116,6 @@ def _frame(one: _Request) -> bytes:
     mark = RESENT if one.sends else b""
     one.sends += 1
     return b"%d%s %s\n" % (one.number, mark, one.line)
-
-
-def parse_object(text: str | bytes) -> Mapping[str, Any]:
-    """Parse a JSON object; an empty one if the text is something else."""
-    try:
-        read: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("Mapping[str, Any]", read) if isinstance(read, dict) else {}
 
 
 def is_message(message: Mapping[str, Any]) -> bool:

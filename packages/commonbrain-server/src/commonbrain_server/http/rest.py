@@ -31,6 +31,7 @@ from commonbrain.model.scope import Caller, Role
 from commonbrain_server.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain_server.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
 from commonbrain_server.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
+from commonbrain_server.http.hooks import HOOK
 from commonbrain_server.http.problems import body_too_large, body_too_slow
 from commonbrain_server.http.sessions import SESSION_HEADER, named_session
 from commonbrain_server.upload_places import UploadPlaces
@@ -124,6 +125,14 @@ def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
             path=f"/{operation.name}",
             name=operation.name,
         )
+    # Between a hook and a server of the same version alone, so it is not described.
+    router.add_api_route(
+        f"/{HOOK.name}",
+        _endpoint(authenticator, HOOK),
+        methods=["POST"],
+        response_model=HOOK.reply,
+        include_in_schema=False,
+    )
     router.add_api_route(
         "/memories/{id}",
         _memory_route(authenticator),

@@ -1,0 +1,388 @@
+"""Hooks whose memory is on a server: what they show and store, and that they never fail."""
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.types import Implementation
+
+from commonbrain.client import Brain
+from commonbrain.hooks.remote import NEEDS
+from commonbrain.hooks.table import HOOKS
+from commonbrain.model.scope import Authority
+from commonbrain.text.capture import select_captured
+from commonbrain.text.code_names import read_edit
+from tests.hooking import PATIENT, Answered
+from tests.in_process import run_brain
+from tests.processes import TIMEOUT_S, clean_environment
+from tests.serving import free_port
+
+HEAVY = ("numpy", "onnxruntime", "pydantic", "sqlalchemy", "mcp", "typer", "httpx2", "asyncio")
+RULE = "Never push to release without a green build."
+FACT = "src/payments/refunds.py rounds down, as the bank does."
+PROMPT = "why does refunds.py round down?"
+UNSENT = "kept-on-this-machine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The hooks of a client on another machine than the memory."""
+
+    url: str
+    state: Path
+    session: str = "s-remote"
+    key: str = "key-of-ann"
+
+    def call(self, event: str, *words: str, client: str = "claude-code", **fields: Any) -> Answered:  # noqa: ANN401
+        environment = {
+            **PATIENT,
+            "COMMONBRAIN_STATE": str(self.state),
+            # Only the server is answered: a store of this machine cannot be opened.
+            "COMMONBRAIN_STORE": "/dev/null/brain.db",
+            "COMMONBRAIN_KEY": self.key,
+            **{name: fields.pop(name) for name in list(fields) if name.isupper()},
+        }
+        sent = {"session_id": self.session, "cwd": str(self.state.parent), **fields}
+        done = run_brain(
+            "hook", client, event, "--url", self.url, *words, stdin=json.dumps(sent), **environment
+        )
+        return Answered(status=done.status, out=done.out, err=done.err)
+
+
+@pytest.fixture
+def hooks(url: str, tmp_path: Path) -> Hooks:
+    return Hooks(url=url, state=tmp_path / "state")
+
+
+@pytest.mark.requirement("CL-13")
+def test_hooks_of_a_session_boot_recall_and_capture_on_a_server(
+    hooks: Hooks, shared: tuple[Brain, str], tmp_path: Path
+) -> None:
+    brain, _ = shared
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    folder = str(tmp_path / "shop" / "src")
+    brain.remember(RULE, kind="rule", severity="BLOCKER")
+    brain.remember(FACT, kind="fact")
+
+    started = hooks.call("session-start", cwd=folder, source="startup")
+    answered = hooks.call("user-prompt-submit", cwd=folder, prompt=PROMPT)
+    again = hooks.call("user-prompt-submit", cwd=folder, prompt=PROMPT)
+    stopped = hooks.call(
+        "stop", cwd=folder, prompt_id="p1", transcript_path=f"{folder}/t.jsonl",
+        last_assistant_message="The root cause was a pool that was closed twice.\n\nBye.",
+    )  # fmt: skip
+
+    assert RULE in started.context
+    assert f"> {FACT}" in answered.context
+    assert (again.out, again.err) == ("", "")
+    assert (stopped.out, stopped.err) == ("", "")
+    [captured] = brain.recall("", kinds=["event"], trust_min=0).items
+    assert captured.body == "The root cause was a pool that was closed twice."
+    memory = brain.get(captured.id)
+    assert (memory.agent, memory.session, memory.project) == ("ann", hooks.session, "shop")
+    assert memory.source_ref == f"{hooks.session}#p1"
+    # As of any hook: below what a model chose to store.
+    assert memory.authority is Authority.CAPTURED
+
+
+def test_end_of_a_session_ends_it_on_the_server(hooks: Hooks, shared: tuple[Brain, str]) -> None:
+    brain, _ = shared
+    hooks.call("session-start", source="startup")
+    hooks.call("stop", last_assistant_message="The root cause was a pool that was closed twice.")
+    assert hooks.session in {one.session for one in brain.session.list().sessions or ()}
+    ended = hooks.call("session-end", "--detached", reason="exit")
+    assert (ended.status, ended.out, ended.err) == (0, "", "")
+    assert hooks.session not in {one.session for one in brain.session.list().sessions or ()}
+    [handoff] = brain.recall("", kinds=["episode"], trust_min=0).items
+    assert "closed twice" in str(handoff.body)
+
+
+def test_edit_is_searched_once_a_session_by_its_names(
+    hooks: Hooks, shared: tuple[Brain, str]
+) -> None:
+    brain, _ = shared
+    brain.remember("settle() is not idempotent", kind="fact")
+    edit = {"file_path": f"{hooks.state.parent}/a.py", "new_string": "def settle(order):\n    pass"}
+    assert "settle() is not" in hooks.call("file-edited", tool_input=edit).context
+    assert hooks.call("file-edited", tool_input=edit).out == ""
+
+
+@dataclass
+class Answers:
+    """What a foreign or slow server answers, and what it was sent."""
+
+    status: int = 200
+    body: bytes = b'{"text": null}'
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    requests: list[tuple[dict[str, str], Any]] = field(default_factory=list[Any])
+
+
+@contextmanager
+def answering(answers: Answers, *, certificate: Path | None = None) -> Generator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            answers.requests.append((dict(self.headers), json.loads(body)))
+            self.send_response(answers.status)
+            for name, value in answers.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answers.body)
+
+        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 of the base
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            scheme = "https" if certificate else "http"
+            yield f"{scheme}://localhost:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
+    answers = Answers()
+    edit = {
+        "file_path": f"{tmp_path}/src/bank.py",
+        "new_string": f"def settle(order):\n    key = '{UNSENT}'\n",
+    }
+    with answering(answers) as url:
+        hooks = Hooks(url=url, state=tmp_path / "state")
+        common = {"transcript_path": "/home/ann/t.jsonl", "tool_response": "x" * 9_000_000}
+        hooks.call("session-start", source="startup", transcript_path="/home/ann/t.jsonl")
+        hooks.call("user-prompt-submit", prompt=PROMPT, transcript_path="/home/ann/t.jsonl")
+        hooks.call("file-edited", tool_input=edit, transcript_path="/home/ann/t.jsonl")
+        hooks.call("before-commit", tool_input={"command": f"git commit -m {UNSENT}"})
+        hooks.call(
+            "stop",
+            last_assistant_message=f"{UNSENT}\n\nThe root cause was a pool that was closed twice.",
+        )
+        hooks.call("user-prompt-submit", prompt="yes, please")
+        assert hooks.call("file-edited", tool_input=edit, **common).status == 0
+
+    fields = {body["event"]: body["fields"] for _, body in answers.requests}
+    assert fields == {
+        "session-start": {"cause": "startup"},
+        "user-prompt-submit": {"prompt": PROMPT},
+        "file-edited": {"files": ["src/bank.py"], "edited": "def settle"},
+        "before-commit": {},
+        "stop": {"reply": "The root cause was a pool that was closed twice."},
+    }
+    assert len(answers.requests) == len(fields)
+    for headers, body in answers.requests:
+        assert headers["Authorization"] == "Bearer key-of-ann"
+        assert headers["Commonbrain-Session"] == hooks.session
+        assert UNSENT not in json.dumps(body)
+        assert str(tmp_path) not in json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        Answers(body=b"<html>Sign in</html>", headers={"Content-Type": "text/html"}),
+        Answers(status=302, body=b"", headers={"Location": "http://127.0.0.1:9/"}),
+        Answers(body=b'{"text": 7}'),
+        Answers(body=b'{"text": "' + b"x" * 2_000_000 + b'"}'),
+        Answers(body=b"[" * 100_000),
+        Answers(status=500, body=b'{"text": "shown"}'),
+        Answers(status=403, body=b'{"detail": "' + b"y" * 100_000 + b'"}'),
+    ],
+)
+def test_hook_shows_nothing_of_a_foreign_server(answers: Answers, tmp_path: Path) -> None:
+    with answering(answers) as url:
+        answered = Hooks(url=url, state=tmp_path / "state").call(
+            "user-prompt-submit", prompt=PROMPT
+        )
+    assert (answered.status, answered.out) == (0, "")
+    assert answered.err.startswith("commonbrain: ")
+    assert len(answered.err.splitlines()) == 1
+    assert len(answered.err) < 3000
+    assert len(answers.requests) == 1
+
+
+def test_hook_ends_within_its_limit_if_the_server_is_dead_or_slow(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ports = {free_port(), silent.getsockname()[1]}
+        for port in ports:
+            since = monotonic()
+            done = subprocess.run(
+                [
+                    *(sys.executable, "-m", "commonbrain", "hook", "claude-code"),
+                    *("user-prompt-submit", "--url", f"http://127.0.0.1:{port}"),
+                ],
+                input=json.dumps({"session_id": "s", "prompt": PROMPT}).encode(),
+                capture_output=True,
+                check=True,
+                timeout=TIMEOUT_S,
+                env=clean_environment(
+                    COMMONBRAIN_STATE=str(tmp_path), COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="1.5"
+                ),
+            )
+            assert done.stdout == b""
+            assert len(done.stderr.splitlines()) == 1
+            # The interpreter ends later on a busy machine.
+            assert monotonic() - since < 1.5 + 3
+
+
+@pytest.mark.parametrize("key", ["key-of-stranger", "key-of-rea", "a key", ""])
+def test_hook_with_a_key_that_does_not_suffice_shows_and_stores_nothing(
+    key: str, hooks: Hooks, shared: tuple[Brain, str]
+) -> None:
+    brain, _ = shared
+    brain.remember(FACT, kind="fact")
+    limited = Hooks(url=hooks.url, state=hooks.state, key=key)
+    shown = limited.call("user-prompt-submit", prompt=PROMPT)
+    stored = limited.call(
+        "stop", last_assistant_message="The root cause was a pool that was closed twice."
+    )
+    assert (shown.status, shown.out, stored.status, stored.out) == (0, "", 0, "")
+    assert len(shown.err.splitlines()) == 1
+    assert brain.recall("", kinds=["event"], trust_min=0).items == ()
+
+
+def test_key_of_a_file_is_used_and_none_if_the_server_needs_none(
+    hooks: Hooks, shared: tuple[Brain, str], tmp_path: Path
+) -> None:
+    brain, _ = shared
+    brain.remember(FACT, kind="fact")
+    (tmp_path / "key").write_text("key-of-ben\n")
+    answered = hooks.call("user-prompt-submit", "--key-file", str(tmp_path / "key"), prompt=PROMPT)
+    assert FACT in answered.context
+    answers = Answers()
+    with answering(answers) as url:
+        Hooks(url=url, state=hooks.state).call("user-prompt-submit", "--no-key", prompt=PROMPT)
+    [(headers, _)] = answers.requests
+    assert "Authorization" not in headers
+
+
+def certify(path: Path) -> Path:
+    """Write a certificate of localhost, signed by itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return path
+
+
+def test_key_is_sent_over_https_only_to_a_server_whose_certificate_is_trusted(
+    tmp_path: Path,
+) -> None:
+    certificate = certify(tmp_path / "certificate.pem")
+    answers = Answers()
+    with answering(answers, certificate=certificate) as url:
+        hooks = Hooks(url=url, state=tmp_path / "state")
+        refused = hooks.call("user-prompt-submit", prompt=PROMPT)
+        assert answers.requests == []
+        assert (refused.status, refused.out) == (0, "")
+        assert "server_down" in refused.err
+        trusted = hooks.call("user-prompt-submit", prompt=PROMPT, SSL_CERT_FILE=str(certificate))
+    assert trusted.err == ""
+    assert len(answers.requests) == 1
+
+
+def test_hook_with_a_server_imports_no_large_packages(url: str, tmp_path: Path) -> None:
+    program = (
+        "import sys, os; from commonbrain.__main__ import main; "
+        "os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.exit(code)); main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "hook", "claude-code", "user-prompt-submit", "--url", url],
+        input=json.dumps({"session_id": "s", "prompt": PROMPT}).encode(),
+        capture_output=True,
+        check=True,
+        env=clean_environment(COMMONBRAIN_STATE=str(tmp_path), COMMONBRAIN_KEY="key-of-ann"),
+        timeout=TIMEOUT_S,
+    )
+    modules = {name.partition(".")[0] for name in done.stderr.decode().split()}
+    assert "socket" in modules
+    assert not modules & {*HEAVY, "http", "email", "ssl"}
+
+
+async def test_hooks_and_the_proxy_of_claude_code_share_a_session(
+    hooks: Hooks, shared: tuple[Brain, str]
+) -> None:
+    brain, url = shared
+    hooks.call("session-start", source="startup")
+    env = clean_environment(COMMONBRAIN_KEY=hooks.key, CLAUDE_CODE_SESSION_ID=hooks.session)
+    words = ["-m", "commonbrain", "mcp", "--url", url]
+    parameters = StdioServerParameters(command=sys.executable, args=words, env=env)
+    client = Client(
+        parameters,
+        mode="legacy",
+        client_info=Implementation(name="claude-code", version="2"),
+        read_timeout_seconds=TIMEOUT_S,
+    )
+    async with client:
+        stored = await client.call_tool("remember", {"text": FACT, "kind": "fact"})
+    assert stored.structured_content
+    [item] = stored.structured_content["items"]
+    assert brain.get(item["id"]).session == hooks.session
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "def settle(order):", "class Ledger:", "const MakeRefund = (x) => x", "x = 1",
+                "CREATE TABLE big_orders (id int)", "MAX_RETRIES = 3", "impl<T> Pool<T> {",
+                "func (s *Store) CloseAll() {", "export function useCart() {",
+            ]
+        )
+    ).map("\n".join)
+)  # fmt: skip
+def test_names_that_a_server_is_sent_are_those_of_the_edit(text: str) -> None:
+    code = read_edit(("src/a.py",), text)
+    sent = "\n".join(f"def {name}" for name in sorted(code.symbols))
+    assert read_edit(("src/a.py",), sent) == code
+
+
+@pytest.mark.parametrize("mode", ["turns", "tags"])
+def test_what_was_selected_is_selected_again(mode: str) -> None:
+    reply = (
+        "Hello.\n\nThe root cause was a pool that was closed twice.\n\n"
+        "The README says:\n> @decision Two pools\n\n@decision One pool per process\n"
+        "Then I ran it.\n@remember The port is 8377.\n\nThe fix was to wait for the lock."
+    )
+    chosen = select_captured(reply, mode)
+    assert chosen
+    assert select_captured("\n\n".join(chosen), mode) == chosen
+
+
+def test_every_action_says_what_a_server_needs_of_it() -> None:
+    assert {hook.action for hook in HOOKS.values()} <= NEEDS.keys()

@@ -1,0 +1,187 @@
+"""A hook whose memory is on a server: what the server is sent, and what it does with it.
+
+The client's side imports nothing heavy. A server runs the same actions; it is sent what the action
+needs and nothing else, and uses no path, process or folder of the client.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.hooks.table import HookAction, HookEvent
+from commonbrain.model.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, QUERY_CHARS_MAX
+from commonbrain.model.values import dataclass
+from commonbrain.runtime.remote import endpoint, post, read_key
+from commonbrain.text.code_names import read_edit
+from commonbrain.text.prompts import typed_text
+
+if TYPE_CHECKING:
+    from commonbrain.hooks.table import Hook
+    from commonbrain.observability.hook_runs import HookRuns
+
+HOOK_PATH: Final = "/v1/hook"
+TEXT_CHARS_MAX: Final = 50_000
+"""Of each text of an event; what is captured of a turn or a summary is far shorter."""
+FILES_MAX: Final = 100
+_REPLY_BYTES_MAX: Final = 256 * 1024
+"""Several times the longest text for a client's model."""
+_LEAST_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteMemory:
+    """The server that a hook asks."""
+
+    url: str
+    key_file: Path | None = None
+    has_key: bool = True
+    """Whether there is a key: that of the file, or of the environment."""
+
+    @property
+    def words(self) -> list[str]:
+        """The options of a command that asks the same server."""
+        key_file = ["--key-file", str(self.key_file)] if self.key_file else []
+        return ["--url", self.url, *key_file, *([] if self.has_key else ["--no-key"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookContext:
+    """An event of a client, and what the files of this machine say of it."""
+
+    hook: "Hook"
+    event: HookEvent
+    folder: FolderConfig
+    runs: "HookRuns"
+
+    @property
+    def capture(self) -> str:
+        """What to store of messages."""
+        return capture_mode(self.folder, os.environ)
+
+
+def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> str | None:
+    """Let a server run a hook's action; return its text for the client's model.
+
+    Raises:
+        InvalidInputError: the URL or the key cannot be used.
+        UnavailableError: the server does not answer in time, is no Commonbrain, or refuses.
+
+    """
+    fields = NEEDS.get(context.hook.action)
+    if fields is None:
+        return None
+    remaining_s = max(_LEAST_S, until - monotonic())
+    body = {
+        "client": context.hook.client,
+        "event": context.hook.event,
+        "project": os.environ.get("COMMONBRAIN_PROJECT") or context.folder.project,
+        "has_hooks": context.folder.has_hooks,
+        "capture": context.capture,
+        "remaining_s": round(remaining_s, 3),
+        "fields": {name: text for name, text in fields(context).items() if text},
+    }
+    at = endpoint(memory.url)
+    key = read_key(memory.key_file) if memory.has_key else None
+    session = context.event.session
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": context.hook.client,
+        "Authorization": f"Bearer {key}" if key else "",
+        "Commonbrain-Session": session if session.isascii() else "",
+    }
+    reply = post(
+        at._replace(path=at.path.removesuffix("/mcp") + HOOK_PATH),
+        json.dumps(body).encode(),
+        headers={name: value for name, value in headers.items() if value},
+        timeout_s=remaining_s,
+        bytes_max=_REPLY_BYTES_MAX,
+    )
+    text = reply.body.get("text", reply)
+    if reply.status != _OK or not (text is None or isinstance(text, str)):
+        raise reply.error()
+    _note(context, is_shown=text is not None)
+    if context.hook.action is HookAction.BOOT and context.folder.notices:
+        # They name files of this machine.
+        from commonbrain.text.normalisation import injected_block  # noqa: PLC0415
+
+        text = "\n".join(filter(None, (text, injected_block("\n".join(context.folder.notices)))))
+    return text
+
+
+_OK: Final = 200
+
+
+def _note(context: HookContext, *, is_shown: bool) -> None:
+    """Record here what the session was shown: a server keeps no files of its clients."""
+    event = context.event
+    match context.hook.action:
+        case HookAction.TOOL if event.files:
+            context.runs.mark_searched(event.conversation, event.files)
+        case HookAction.TOOL if event.command and not is_shown:
+            # A prompt does not need this import.
+            from commonbrain.text.commands import read_commands  # noqa: PLC0415
+
+            keys = tuple(one.key for one in read_commands(event.command))
+            context.runs.mark_searched(event.conversation, keys)
+        case HookAction.SUMMARISE:
+            context.runs.forget(event.session)
+        case HookAction.BOOT if not event.is_resumed:
+            context.runs.forget(event.session)
+        case _:
+            pass
+
+
+def _prompt(context: HookContext) -> Mapping[str, Any]:
+    return {"prompt": typed_text(context.event.prompt)[:QUERY_CHARS_MAX]}
+
+
+def _tool(context: HookContext) -> Mapping[str, Any]:
+    event = context.event
+    whose = {"subagent": event.subagent, "subagent_type": event.subagent_type}
+    if event.task:
+        return {**whose, "task": typed_text(event.task)[:QUERY_CHARS_MAX]}
+    if event.files:
+        return {**whose, **_edit(context)}
+    return {**whose, "command": event.command[:TEXT_CHARS_MAX]}
+
+
+def _edit(context: HookContext) -> Mapping[str, Any]:
+    """Return the names of an edit in place of its text, which stays on this machine."""
+    event = context.event
+    code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
+    definitions = (f"def {name}" for name in sorted(code.symbols))
+    files = [one for one in code.files if len(one) <= PATH_CHARS_MAX]
+    return {"files": files[:FILES_MAX], "edited": "\n".join(definitions)[:TEXT_CHARS_MAX]}
+
+
+def _capture(context: HookContext) -> Mapping[str, Any]:
+    # A prompt waits for neither import.
+    from commonbrain.text.capture import select_captured  # noqa: PLC0415
+
+    chosen = "\n\n".join(select_captured(context.event.reply, context.capture))
+    return {"reply": chosen[:TEXT_CHARS_MAX], "turn": context.event.turn[:NAME_CHARS_MAX]}
+
+
+def _summary(context: HookContext) -> Mapping[str, Any]:
+    from commonbrain.text.capture import both_ends  # noqa: PLC0415 see `_capture`
+
+    return {"summary": both_ends(context.event.summary)}
+
+
+NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]]]] = {
+    HookAction.BOOT: lambda context: {"cause": context.event.cause[:NAME_CHARS_MAX]},
+    HookAction.RECALL: _prompt,
+    HookAction.TOOL: _tool,
+    HookAction.PRIME: lambda context: {
+        "subagent": context.event.subagent,
+        "subagent_type": context.event.subagent_type,
+    },
+    HookAction.CAPTURE: _capture,
+    HookAction.SUMMARISE: _summary,
+    HookAction.END: lambda _: {},
+}
+"""What each action needs of its event; the others do nothing with a server."""
