@@ -256,8 +256,7 @@ def _finish(
                 "clients": [one.as_json(is_dry_run=False) for one in clients],
                 "sources": [one.as_json() for one in filling.sources],
                 "is_importing": filling.is_running,
-                "needs_review": not filling.is_confirmed
-                and any(one.quarantined for one in filling.reports),
+                "needs_review": filling.needs_review,
                 "tokens": asdict(cost),
                 "try": attempt,
                 "undo": "brain setup --undo",
