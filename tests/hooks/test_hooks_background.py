@@ -57,13 +57,15 @@ class Client:
     process: subprocess.Popen[str]
     store: Path
     session: str
+    url: str | None = None
+    """The URL of the store, which then is not at `store`."""
 
     def hook(
         self, event: str, environment: dict[str, str] | None = None, **fields: str
     ) -> Answered:
         """Run a hook to its end."""
         words = [sys.executable, "-m", "commonbrain", "hook", "claude-code", event]
-        words += ["--store", str(self.store)]
+        words += ["--store", self.url or str(self.store)]
         event_fields = {"session_id": self.session, "cwd": str(self.store.parent), **fields}
         environment = clean_environment(**settings_of(self.store) | (environment or {}))
         assert self.process.stdin is not None
@@ -95,7 +97,7 @@ class Client:
 
 
 @contextmanager
-def client_of(store: Path) -> Generator[Client]:
+def client_of(store: Path, *, url: str | None = None) -> Generator[Client]:
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT],
         stdin=subprocess.PIPE,
@@ -104,18 +106,21 @@ def client_of(store: Path) -> Generator[Client]:
         cwd=store.parent,
     ) as process:
         try:
-            yield Client(process, store, f"s-{uuid4().hex[:8]}")
+            yield Client(process, store, f"s-{uuid4().hex[:8]}", url)
         finally:
             process.kill()
 
 
-def servers(store: Path) -> list[Process]:
-    """List the processes of a store that hooks started."""
+def servers(store: Path, *, url: str | None = None) -> list[Process]:
+    """List the processes of a store that hooks started; its URL is in no command line."""
     running = list[Process]()
     for one in psutil.process_iter():
         with suppress(psutil.Error):
             line = one.cmdline()
-            if line[-2:] == ["mcp", "--background"] and str(store) in line:
+            is_server = line[-2:] == ["mcp", "--background"]
+            if is_server and (
+                one.environ().get("COMMONBRAIN_STORE") == url if url else str(store) in line
+            ):
                 running.append(LocalProcesses(one.pid).own())
     return running
 

@@ -2,11 +2,13 @@
 
 import json
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,6 +16,11 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
@@ -132,7 +139,7 @@ class Answers:
 
 
 @contextmanager
-def answering(answers: Answers) -> Generator[str]:
+def answering(answers: Answers, *, certificate: Path | None = None) -> Generator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -146,10 +153,15 @@ def answering(answers: Answers) -> Generator[str]:
         def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 of the base
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
+            scheme = "https" if certificate else "http"
+            yield f"{scheme}://localhost:{server.server_address[1]}"
         finally:
             server.shutdown()
             thread.join()
@@ -270,6 +282,40 @@ def test_key_of_a_file_is_used_and_none_if_the_server_needs_none(
     assert "Authorization" not in headers
 
 
+def certify(path: Path) -> Path:
+    """Write a certificate of localhost, signed by itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return path
+
+
+def test_key_is_sent_over_https_only_to_a_server_whose_certificate_is_trusted(
+    tmp_path: Path,
+) -> None:
+    certificate = certify(tmp_path / "certificate.pem")
+    answers = Answers()
+    with answering(answers, certificate=certificate) as url:
+        hooks = Hooks(url=url, state=tmp_path / "state")
+        refused = hooks.call("user-prompt-submit", prompt=PROMPT)
+        assert answers.requests == []
+        assert (refused.status, refused.out) == (0, "")
+        assert "server_down" in refused.err
+        trusted = hooks.call("user-prompt-submit", prompt=PROMPT, SSL_CERT_FILE=str(certificate))
+    assert trusted.err == ""
+    assert len(answers.requests) == 1
+
+
 def test_hook_with_a_server_imports_no_large_packages(url: str, tmp_path: Path) -> None:
     program = (
         "import sys, os; from commonbrain.__main__ import main; "
@@ -284,8 +330,8 @@ def test_hook_with_a_server_imports_no_large_packages(url: str, tmp_path: Path) 
         timeout=TIMEOUT_S,
     )
     modules = {name.partition(".")[0] for name in done.stderr.decode().split()}
-    assert "http" in modules
-    assert not modules & set(HEAVY)
+    assert "socket" in modules
+    assert not modules & {*HEAVY, "http", "email", "ssl"}
 
 
 async def test_hooks_and_the_proxy_of_claude_code_share_a_session(

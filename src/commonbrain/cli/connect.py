@@ -27,6 +27,7 @@ from commonbrain.integrations import (
     Remote,
     ServerEntry,
     ServerTarget,
+    add_status_line,
     apply,
     brain_command,
     connect,
@@ -76,6 +77,10 @@ class ConnectOptions:
     ] = False
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
+    ] = False
+    status_line: Annotated[
+        bool,
+        typer.Option("--status-line", help="Show in Claude Code's status line what was shown."),
     ] = False
     remove: Annotated[bool, typer.Option("--remove", help="Remove the entry.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
@@ -143,9 +148,10 @@ def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> Non
         _save_key(typed_key, is_dry_run=connect_options.dry_run)
     if not connect_options.dry_run and not connect_options.remove:
         install_for_good()
-    for change in changes:
+    needed = [one for one in changes if one.is_needed]
+    for change in needed or changes:
         apply_change(connect_options, change)
-    if any(one.is_needed for one in changes):
+    if needed:
         _print_what_next(connect_options)
     if not connect_options.dry_run:
         mark_hooks(connect_options)
@@ -204,11 +210,16 @@ def _plan(
     connect_options: ConnectOptions, target: ServerTarget, *, hook_options: Sequence[str]
 ) -> list[ConfigEdit]:
     client, scope = connect_options.client, connect_options.scope
-    change = connect(client, target, scope=scope, force=connect_options.force)
-    if not connect_options.hooks:
-        return [change]
-    started = HookCommand(brain=brain_command(), options=hook_options)
-    return with_hooks(change, client, scope=scope, command=started)
+    brain, force = brain_command(), connect_options.force
+    changes = [connect(client, target, scope=scope, force=force)]
+    if connect_options.hooks:
+        command = HookCommand(brain=brain, options=hook_options)
+        changes = with_hooks(changes[0], client, scope=scope, command=command)
+    if connect_options.status_line:
+        if isinstance(target, ServerEntry) and connect_options.url is None:
+            brain = (target.command, *target.args[:-1])
+        changes = add_status_line(changes, client, scope=scope, brain=brain, force=force)
+    return changes
 
 
 def _entry_options(state: GlobalOptions) -> list[str]:

@@ -384,6 +384,14 @@ def hook(
     run_hook([client, event, *store, *agent, *server])
 
 
+@app.command("statusline")
+def status_line() -> None:
+    """Print what a client's session was shown, for its status line; it reads JSON from stdin."""
+    from commonbrain.hooks.status_line import run_status_line  # noqa: PLC0415
+
+    run_status_line(sys.argv[1:])
+
+
 def run() -> None:
     """Run the command line; print errors with the next step and set the exit code."""
     try:

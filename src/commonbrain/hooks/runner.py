@@ -36,9 +36,10 @@ from commonbrain.hooks.table import (
     HookEvent,
     read_event,
 )
+from commonbrain.hosts import is_url
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
 from commonbrain.model.escaping import inert, inert_line
-from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
+from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, ShownCounts, state_folder
 from commonbrain.runtime.callers import (
     PLAIN,
     check_command_is_of_person,
@@ -254,7 +255,7 @@ def _read(arguments: Sequence[str]) -> HookCall:
     )
     parser.add_argument("client", nargs="?", default="")
     parser.add_argument("event", nargs="?", default="")
-    parser.add_argument("--store", type=Path)
+    parser.add_argument("--store", type=_store_of)
     parser.add_argument("--agent")
     parser.add_argument("--url")
     parser.add_argument("--key-file", type=Path)
@@ -266,6 +267,15 @@ def _read(arguments: Sequence[str]) -> HookCall:
     except (Exception, SystemExit):  # noqa: BLE001 see above
         return HookCall()
     return HookCall(**vars(given))
+
+
+def _store_of(text: str) -> Path | None:
+    """Return the file of a store; a URL goes to the environment, for what this process starts."""
+    if not is_url(text):
+        return Path(text)
+    # Every user of the machine can read command lines, and a URL may contain a password.
+    os.environ["COMMONBRAIN_STORE"] = text
+    return None
 
 
 def _attempt(running: HookOutput, answer: Callable[[], None]) -> None:
@@ -298,7 +308,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         return
     context = HookContext(hook=hook, event=event, folder=folder, runs=runs)
     if call.server is not None:
-        running.answer = _formatted(hook, ask_remote(call.server, context, until=until))
+        _show(running, context, ask_remote(call.server, context, until=until))
     else:
         _use_store(running, context, call=call, raw=raw, until=until)
 
@@ -312,7 +322,7 @@ def _use_store(
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
-        running.answer = _formatted(hook, reply.get("text"))
+        _show(running, context, reply.get("text"))
         return
     may_start = path is not None and hook.action is not HookAction.END and may_share(os.environ)
     if may_start and reply is None:
@@ -332,10 +342,14 @@ def _use_store(
         loads_model=not may_start,
     )
 
-    def show(text: str | None) -> None:
-        running.answer = _formatted(hook, text)
+    run_action(request, call.store, show=partial(_show, running, context))
 
-    run_action(request, call.store, show=show)
+
+def _show(running: HookOutput, context: HookContext, text: str | None) -> None:
+    """Record the text for the client's model, and for the status line how much it shows."""
+    running.answer = _formatted(context.hook, text)
+    if running.answer and context.hook.action is not HookAction.BOOT:
+        context.runs.add_shown(context.event.session, ShownCounts.of(text or "").memories)
 
 
 def _start(running: HookOutput) -> None:

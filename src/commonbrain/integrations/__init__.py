@@ -8,7 +8,7 @@ import difflib
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,13 @@ from commonbrain.integrations.entry import (
     proxy_entry,
 )
 from commonbrain.integrations.goose import GooseConfig
-from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
+from commonbrain.integrations.hooks_file import (
+    HOOKS_FILES,
+    HookCommand,
+    HooksFile,
+    with_status_line,
+    without_status_line,
+)
 from commonbrain.integrations.json_clients import (
     CLAUDE_CODE,
     CLAUDE_DESKTOP,
@@ -50,6 +56,7 @@ __all__ = [
     "Remote",
     "ServerEntry",
     "ServerTarget",
+    "add_status_line",
     "apply",
     "brain_command",
     "connect",
@@ -285,7 +292,46 @@ def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[Config
     path = file.files[scope]()
     before = change.after if path == change.path else read(path)
     after = before and file.remove(before, path=path)
-    return _joined(change, _edit(path, before, after=after, what=_hooks(file), is_removal=True))
+    without = _joined(change, _edit(path, before, after=after, what=_hooks(file), is_removal=True))
+    return without if client != _HAS_STATUS_LINE else [*map(_without_status, without)]
+
+
+_HAS_STATUS_LINE: Final = "claude-code"
+"""The client whose status line is a command in the file of its hooks."""
+
+
+def add_status_line(
+    changes: Sequence[ConfigEdit], client: str, *, scope: str, brain: Sequence[str], force: bool
+) -> list[ConfigEdit]:
+    """Add the status line to the changes that connect a client.
+
+    Raises:
+        InvalidInputError: the client has none in that scope, or its file is not valid.
+        RejectedError: there is another one, and `force` is not set; nothing is changed.
+        UnavailableError: the file cannot be read.
+
+    """
+    file = HOOKS_FILES.get(client)
+    if client != _HAS_STATUS_LINE or file is None or scope not in file.files:
+        raise InvalidInputError(
+            f"{client[:40]} has no status line.", hint=f"{_HAS_STATUS_LINE} has one."
+        )
+    path = file.files[scope]()
+    known = next((one for one in changes if one.path == path), None)
+    before = known.after if known else read(path)
+    after = with_status_line(before, brain, path=path, force=force)
+    added = _edit(path, before, after=after, what="a status line")
+    if known is None:
+        return [*changes, added]
+    return [*(one for one in changes if one is not known), *_joined(known, added)]
+
+
+def _without_status(change: ConfigEdit) -> ConfigEdit:
+    if change.path.name != "settings.json" or change.after is None:
+        return change
+    after = without_status_line(change.after, path=change.path)
+    gone = _edit(change.path, change.after, after=after, what="the status line", is_removal=True)
+    return _joined(change, gone)[0]
 
 
 def _hooks(file: HooksFile) -> str:

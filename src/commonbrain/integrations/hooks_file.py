@@ -23,7 +23,7 @@ from commonbrain.integrations.json_clients import (
     qwen_file,
 )
 from commonbrain.integrations.json_text import JsonObject
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import InvalidInputError, RejectedError
 
 _EVENTS: Final = "hooks"
 """The field that lists hooks by event, in all these files."""
@@ -162,6 +162,50 @@ def _command_words(handler: object) -> list[str]:
 def _handlers(one: object) -> list[object] | None:
     nested = cast("dict[str, object]", one).get(_EVENTS) if isinstance(one, dict) else None
     return cast("list[object]", nested) if isinstance(nested, list) else None
+
+
+_STATUS_LINE: Final = "statusLine"
+STATUS_COMMAND: Final = "statusline"
+
+
+def with_status_line(text: str | None, brain: Sequence[str], *, path: Path, force: bool) -> str:
+    """Add our status line to the settings of Claude Code.
+
+    Raises:
+        InvalidInputError: the text is not valid.
+        RejectedError: there is another one, and `force` is not set.
+
+    """
+    ours = {"type": "command", "command": _shell([*brain, STATUS_COMMAND])}
+    if text is None or not text.strip():
+        return json.dumps({_STATUS_LINE: ours}, ensure_ascii=False, indent=2) + "\n"
+    settings = parse_settings(text, path, has_comments=False)
+    existing = settings.find(_STATUS_LINE)
+    if existing is None:
+        return settings.with_member(_STATUS_LINE, ours)
+    if existing.value == ours:
+        return text
+    if not (force or _is_own_status(existing.value)):
+        raise RejectedError(
+            f"{path} has a status line of yours.",
+            code="connect_conflict",
+            hint="Use --force to replace it, or leave out --status-line.",
+        )
+    return settings.with_value(existing, ours)
+
+
+def without_status_line(text: str, *, path: Path) -> str:
+    """Remove our status line, and leave another one."""
+    if not text.strip():
+        return text
+    settings = parse_settings(text, path, has_comments=False)
+    existing = settings.find(_STATUS_LINE)
+    return settings.without(existing) if existing and _is_own_status(existing.value) else text
+
+
+def _is_own_status(value: object) -> bool:
+    words = _command_words(value)
+    return words[-1:] == [STATUS_COMMAND] and _is_brain(words[:-1])
 
 
 def _timeout_s(hook: Hook) -> int:

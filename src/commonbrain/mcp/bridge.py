@@ -1,4 +1,4 @@
-"""`brain mcp` on a store in a file: the agents of one user on one machine share a server.
+"""`brain mcp` on a store: the agents of one user on one machine share a server.
 
 The first process serves the store; later ones forward their client's messages to it. When it ends,
 however it ends, one of them takes its place and the others go on with that one: requests without an

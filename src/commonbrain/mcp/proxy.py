@@ -29,6 +29,8 @@ REQUESTS_MAX: Final = 8
 """Concurrent messages; further ones wait."""
 RESPONSE_TIMEOUT_S: Final = 660.0
 """Longer than the longest request timeout of a server."""
+_RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Far above the largest answer of a server."""
 _FAILED: Final = -32000
 """A server-defined error code of JSON-RPC."""
 _MALFORMED: Final = -32700
@@ -105,7 +107,13 @@ class StdioProxy:
             UnavailableError: the server does not answer, or the answer is not from Commonbrain.
 
         """
-        reply = post(self.url, body, headers=self._headers(message), timeout_s=RESPONSE_TIMEOUT_S)
+        reply = post(
+            self.url,
+            body,
+            headers=self._headers(message),
+            timeout_s=RESPONSE_TIMEOUT_S,
+            bytes_max=_RESPONSE_BYTES_MAX,
+        )
         if reply.body and "jsonrpc" not in reply.body:
             raise reply.error()
         return reply.body

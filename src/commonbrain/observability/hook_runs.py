@@ -91,6 +91,7 @@ BY_WORDS: Final = "by-words"
 _OUTCOMES: Final = "outcomes"
 """The file of the outcomes, without a dot as marks have it."""
 _SESSIONS: Final = "sessions"
+_SHOWN: Final = ".shown"
 _SESSION_S_MAX: Final = 7 * 86_400
 _SESSIONS_MAX: Final = 1000
 """Files of sessions that one call may delete."""
@@ -173,6 +174,23 @@ class HookRuns:
                 self._drop_old(path.parent)
             with path.open("a", encoding="ascii") as lines:
                 lines.writelines(f"{_digest(file)}\n" for file in files)
+
+    def add_shown(self, session: str, memories: int) -> None:
+        """Record that a session was shown memories: a byte for each."""
+        path = self._session(session)
+        if path is None or not memories:
+            return
+        with suppress(OSError):
+            make_private_folder(path.parent)
+            with path.with_suffix(_SHOWN).open("ab") as file:
+                file.write(b"." * memories)
+
+    def shown(self, session: str) -> int:
+        """Count the memories that a session was shown."""
+        path = self._session(session)
+        with suppress(OSError):
+            return path.with_suffix(_SHOWN).stat().st_size if path else 0
+        return 0
 
     def forget(self, session: str) -> None:
         """Let a session search for every file again."""

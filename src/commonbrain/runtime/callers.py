@@ -164,8 +164,9 @@ def may_share(environment: Mapping[str, str]) -> bool:
 
 def store_socket(store: str | Path | None, environment: Mapping[str, str]) -> Path | None:
     """Return the socket of a store; None if it has none."""
-    file = store_file(store, environment)
-    return file and socket_path(file, environment)
+    given = str(store or environment.get("COMMONBRAIN_STORE", ""))
+    location = given if is_url(given) else store_file(store, environment)
+    return None if location is None else socket_path(location, environment)
 
 
 def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path | None:

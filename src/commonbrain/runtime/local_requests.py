@@ -43,6 +43,7 @@ Handler = Callable[[LocalHost, JsonObject], JsonObject]
 HANDLERS: Final[Mapping[str, str]] = {
     "hook": "commonbrain.hooks.actions:answer_hook",
     "command": "commonbrain.cli.command_server:answer_command",
+    "status line": "commonbrain.hooks.status_line:answer_status_line",
 }
 """By the request's field `kind`."""
 
@@ -63,7 +64,10 @@ def brain_for(services: Services, request: JsonObject) -> Brain:
 
 
 def start_local_server(brain: Brain, *, has_worker: bool) -> LocalServer | None:
-    """Start to answer at the socket of a store in a file; None if it has no socket."""
+    """Start to answer at the socket of a store in a file; None if it has no socket.
+
+    A server in front of Postgres is that of a team, and has none.
+    """
     location = brain.services.store.location
     path = None if is_url(location) else socket_path(Path(location), os.environ)
     if path is None:

@@ -40,7 +40,7 @@ _GREETING_S: Final = 0.25
 _REQUEST_S: Final = 5.0
 """A process that does not send its request within this time is disconnected."""
 _PATH_BYTES_MAX: Final = 100
-"""macOS accepts 104 bytes, Linux 108; the socket of a longer path is in `/tmp`."""
+"""macOS accepts 104 bytes, Linux 108; the socket of a longer path, or of a URL, is in `/tmp`."""
 _BACKLOG: Final = 16
 _CLOSE_S: Final = 1.0
 _RETRY_S: Final = 0.1
@@ -66,26 +66,28 @@ _OF_CALLERS: Final = frozenset(
 """Settings that may differ: the store names the folder, and callers apply the others themselves."""
 
 
-def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
-    """Return the socket of a store in a file; None if the system has none that suits.
+def socket_path(store: Path | str, environment: Mapping[str, str]) -> Path | None:
+    """Return the socket of a store in a file or at a URL; None if the system has none that suits.
 
     Its name depends on the machine, the program and the settings, so that processes that would
-    answer differently do not meet.
+    answer differently do not meet. Of a URL it has a digest alone, with the password: who gives
+    another one does not meet a process that opened the store.
     """
     is_clear = all(name == name.upper() for name in environment if _is_setting(name))
-    if sys.platform == "win32" or not (hasattr(socket, "AF_UNIX") and store.name and is_clear):
+    if sys.platform == "win32" or not (hasattr(socket, "AF_UNIX") and is_clear):
         return None
     settings = sorted(
         (name, value)
         for name, value in environment.items()
         if _is_setting(name) and not name.startswith(_OF_SERVERS) and name not in _OF_CALLERS
     )
-    file = Path(os.path.realpath(store.expanduser()))
-    named = repr((str(file), os.uname().nodename, os.getuid(), _program(), settings))
+    file = None if isinstance(store, str) else Path(os.path.realpath(store.expanduser()))
+    named = repr((str(file or store), os.uname().nodename, os.getuid(), _program(), settings))
     name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    path = file.with_name(f".{file.name}.local") / name
-    if len(os.fsencode(path)) <= _PATH_BYTES_MAX:
-        return path
+    if file is not None:
+        path = file.with_name(f".{file.name}.local") / name
+        if len(os.fsencode(path)) <= _PATH_BYTES_MAX:
+            return path
     # Not the folder of TMPDIR, which clients change for what they start.
     return Path("/tmp") / f"commonbrain-{os.getuid()}" / name  # noqa: S108 its rights are checked
 
