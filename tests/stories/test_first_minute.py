@@ -157,18 +157,19 @@ def test_person_at_a_terminal_chooses(machine: Path) -> None:
 def test_interrupted_import_goes_on_as_jobs(machine: Path) -> None:
     folder = machine / ".claude" / "projects" / "-srv-shop"
     folder.mkdir()
-    for number in range(40):
-        texts = [f"The crane {number} of berth {turn} was greased." for turn in range(40)]
+    for number in range(12):
+        texts = [f"The crane {number} of berth {turn} was greased." for turn in range(30)]
         file = write_session(folder / f"{number}.jsonl", *texts)
-        file.write_text(file.read_text().replace('"s-1"', f'"s-{number}"'))
+        text = file.read_text().replace('"s-1"', f'"s-{number}"')
+        file.write_text(text.replace('"u-', f'"u{number}-'))
 
     shown = at_terminal(
         [("Connect which", b"none\n"), ("Import which", b"claude-code\n"), (" stored", b"\x03")]
     )
 
-    assert "The import goes on when a worker runs" in shown, shown[-2500:]
+    assert "The import goes on when a worker runs" in shown
     brain("worker", "--once", "--kinds", "import")
-    assert json.loads(brain("status", "--json"))["memories"] > 1600
+    assert json.loads(brain("status", "--json"))["memories"] > 360
 
 
 def at_terminal(answers: Sequence[tuple[str, bytes]]) -> str:
