@@ -153,7 +153,7 @@ def _import_all(
             before = sum(one.source.size_bytes for one in done)
 
             def move(
-                report: ImportReport, before: int = before, size: int = source.size_bytes
+                report: ImportReport, *, before: int = before, size: int = source.size_bytes
             ) -> None:
                 counts = f"{report.format}: {report.read:,} read, {report.stored:,} stored"
                 shown.update(task, completed=before + report.progress * size, description=counts)

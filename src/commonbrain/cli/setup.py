@@ -119,7 +119,7 @@ def run_setup(state: GlobalOptions, options: SetupOptions) -> None:
     check_may_ask(
         as_json=options.as_json, is_confirmed=options.is_confirmed, is_dry_run=options.is_dry_run
     )
-    clients = [_plan(state, options, found=one) for one in _found(options.clients)]
+    clients = [_plan(state, options, found=one) for one in _select(options.clients)]
     sources = agent_sources() if options.has_import else []
     asks = state.output.is_interactive and not options.is_confirmed
     if options.is_dry_run or not (asks or options.is_confirmed):
@@ -140,11 +140,11 @@ def run_setup(state: GlobalOptions, options: SetupOptions) -> None:
     _finish(state, clients, filling=filling, as_json=options.as_json)
 
 
-def _found(named: Sequence[str]) -> list[FoundClient | str]:
+def _select(named: Sequence[str]) -> list[FoundClient | str]:
     """Return the clients that the user named, or else those on this machine."""
-    found = {one.name: one for one in find_clients()}
+    detected = {one.name: one for one in find_clients()}
     check_known(named)
-    return [found.get(name, name) for name in dict.fromkeys(named or found)]
+    return [detected.get(name, name) for name in dict.fromkeys(named or detected)]
 
 
 def check_known(named: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from commonbrain.integrations.json_clients import in_home_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traces:
-    """What shows that a client is on a machine, except its file of servers."""
+    """Signs that a client is on a machine, in addition to its file of servers."""
 
     folder: Callable[[], Path] | None = None
     """The folder that it creates; by default that of its file of servers."""
