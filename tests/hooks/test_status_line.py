@@ -1,4 +1,4 @@
-"""The status line: what hooks showed, what waits, and that nobody's own is replaced."""
+"""The status line: what hooks showed, what waits, and that it replaces no other."""
 
 import json
 import sys
@@ -26,10 +26,10 @@ def status_line(store: Path, raw: str | None = None) -> Finished:
 
 def test_line_counts_what_the_session_was_shown(store: Path) -> None:
     assert status_line(store).out == "commonbrain: 0 shown\n"
-    told: dict[str, object] = {"session_id": SESSION, "prompt": PROMPT, "cwd": str(store.parent)}
-    assert FACT in call_hook(store, "claude-code", "user-prompt-submit", told=told).context
+    event: dict[str, object] = {"session_id": SESSION, "prompt": PROMPT, "cwd": str(store.parent)}
+    assert FACT in call_hook(store, "claude-code", "user-prompt-submit", told=event).context
     assert status_line(store).out == "commonbrain: 1 shown\n"
-    call_hook(store, "claude-code", "session-start", told={**told, "source": "startup"})
+    call_hook(store, "claude-code", "session-start", told={**event, "source": "startup"})
     assert status_line(store).out == "commonbrain: 1 shown\n"
 
 

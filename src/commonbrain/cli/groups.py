@@ -53,6 +53,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "connect": "brain connect claude-code --hooks",
     "setup": "brain setup --dry-run",
     "hook": "brain hook status",
+    "statusline": "brain statusline < session.json",
     "session list": "brain session list --project shop",
     "session task": 'brain session task "fix the failing build"',
     "session handoff": 'brain session handoff "The build is green." --next "merge it"',

@@ -308,7 +308,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         return
     context = HookContext(hook=hook, event=event, folder=folder, runs=runs)
     if call.server is not None:
-        _show(running, context, ask_remote(call.server, context, until=until))
+        _show(running, context, text=ask_remote(call.server, context, until=until))
     else:
         _use_store(running, context, call=call, raw=raw, until=until)
 
@@ -322,7 +322,7 @@ def _use_store(
     if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
-        _show(running, context, reply.get("text"))
+        _show(running, context, text=reply.get("text"))
         return
     may_start = path is not None and hook.action is not HookAction.END and may_share(os.environ)
     if may_start and reply is None:
@@ -342,10 +342,10 @@ def _use_store(
         loads_model=not may_start,
     )
 
-    run_action(request, call.store, show=partial(_show, running, context))
+    run_action(request, call.store, show=lambda text: _show(running, context, text=text))
 
 
-def _show(running: HookOutput, context: HookContext, text: str | None) -> None:
+def _show(running: HookOutput, context: HookContext, *, text: str | None) -> None:
     """Record the text for the client's model, and for the status line how much it shows."""
     running.answer = _formatted(context.hook, text)
     if running.answer and context.hook.action is not HookAction.BOOT:

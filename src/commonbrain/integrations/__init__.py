@@ -330,8 +330,8 @@ def _without_status(change: ConfigEdit) -> ConfigEdit:
     if change.path.name != "settings.json" or change.after is None:
         return change
     after = without_status_line(change.after, path=change.path)
-    gone = _edit(change.path, change.after, after=after, what="the status line", is_removal=True)
-    return _joined(change, gone)[0]
+    removal = _edit(change.path, change.after, after=after, what="the status line", is_removal=True)
+    return _joined(change, removal)[0]
 
 
 def _hooks(file: HooksFile) -> str:

@@ -99,7 +99,7 @@ def _connect(url: SplitResult, *, timeout_s: float) -> socket.socket:
 
     try:
         return create_default_context().wrap_socket(connection, server_hostname=host)
-    except BaseException:
+    except (OSError, ValueError):
         connection.close()
         raise
 
