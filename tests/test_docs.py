@@ -46,6 +46,7 @@ ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "reference" / "generated"
 PAGES = [
     ROOT / "README.md",
+    ROOT / "INSTALL_FOR_AGENTS.md",
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if GENERATED not in page.parents),
 ]
 PARTS: Mapping[str, Sequence[str]] = MappingProxyType(

@@ -38,7 +38,8 @@ def output(store: Path, *words: str, **environment: str) -> str:
 COMPLETIONS: tuple[tuple[tuple[str, ...], set[str]], ...] = (
     (("re",), {name for name in COMMANDS if name.startswith("re")}),
     (("connect", ""), set(CLIENTS)),
-    (("connect", "c"), {"claude-code", "codex", "cursor"}),
+    (("connect", "cu"), {"cursor"}),
+    (("connect", "cl"), {"claude-code", "claude-desktop", "cline"}),
     (("connect", "codex", "--scope", ""), {"user", "project"}),
     (("import", ""), {*InstalledImporters(), OWN_FORMAT}),
     (("remember", "x", "--kind", ""), set(Kind)),
@@ -93,7 +94,7 @@ def test_script_for_bash_completes_in_bash(path: Path) -> None:
         check=True,
     )
 
-    assert done.stdout.split() == ["status"]
+    assert done.stdout.split() == ["status", "statusline"]
 
 
 def test_help_of_connect_names_every_client(path: Path) -> None:

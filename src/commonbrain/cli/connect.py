@@ -17,7 +17,7 @@ from rich.syntax import Syntax
 
 from commonbrain.cli.commands import client_scopes, clients, complete_from
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.terminal import Sanitized, print_line
+from commonbrain.cli.terminal import Sanitized, print_line, short_path
 from commonbrain.hooks.remote import RemoteMemory
 from commonbrain.hosts import is_local_host, is_url
 from commonbrain.integrations import (
@@ -147,28 +147,28 @@ def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> Non
     if typed_key is not None:
         _save_key(typed_key, is_dry_run=connect_options.dry_run)
     if not connect_options.dry_run and not connect_options.remove:
-        _install_for_good()
+        install_for_good()
     needed = [one for one in changes if one.is_needed]
     for change in needed or changes:
         apply_change(connect_options, change)
     if needed:
         _print_what_next(connect_options)
     if not connect_options.dry_run:
-        _mark_hooks(connect_options)
+        mark_hooks(connect_options)
     if connect_options.remove:
         _print_remaining_keys(changes)
     elif connect_options.url is not None:
         _print_next_steps(connect_options, endpoint(connect_options.url))
 
 
-def _install_for_good() -> None:
+def install_for_good() -> None:
     """Install the program that the entry starts, if uvx runs this one from its cache."""
     installed = install_tool()
     if installed is not None:
         print_line(f"Installed {installed} as a tool of uv.")
 
 
-def _mark_hooks(connect_options: ConnectOptions) -> None:
+def mark_hooks(connect_options: ConnectOptions) -> None:
     """Record which clients have hooks, so that silent ones are reported."""
     runs = HookRuns(state_folder(os.environ))
     if connect_options.remove:
@@ -331,7 +331,7 @@ def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
 def apply_change(connect_options: ConnectOptions, change: ConfigEdit) -> None:
     """Make a change and say what it did; a dry run and `--diff` show its lines."""
     if not change.is_needed:
-        print_line(f"{connect_options.client}: nothing to change in {_short(change.path)}.")
+        print_line(f"{connect_options.client}: nothing to change in {short_path(change.path)}.")
         return
     if connect_options.dry_run or connect_options.diff:
         shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
@@ -339,15 +339,9 @@ def apply_change(connect_options: ConnectOptions, change: ConfigEdit) -> None:
     if connect_options.dry_run:
         return
     apply(change)
-    backup_note = "" if change.is_new else f" (backup: {_short(change.backup)})"
+    backup_note = "" if change.is_new else f" (backup: {short_path(change.backup)})"
     for step in change.steps:
-        print_line(f"{step} {_short(change.path)}{backup_note}.")
-
-
-def _short(path: Path) -> str:
-    """Return a path with `~` for the home."""
-    home = Path.home()
-    return f"~{os.sep}{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+        print_line(f"{step} {short_path(change.path)}{backup_note}.")
 
 
 def _print_what_next(connect_options: ConnectOptions) -> None:

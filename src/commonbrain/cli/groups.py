@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "worker": "brain worker --concurrency 2",
     "maintain": "brain maintain --dry-run",
     "connect": "brain connect claude-code --hooks",
+    "setup": "brain setup --dry-run",
     "hook": "brain hook status",
     "pause": "brain pause --for 1h",
     "resume": "brain resume",
@@ -186,7 +187,7 @@ PACKAGED: Final[Mapping[str, str]] = {"dev": "server", "eval": "eval", "serve": 
 """Commands of other packages, which add them as entry points, with the extras that install them."""
 
 FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
-    "Set up": ("connect", "import"),
+    "Set up": ("setup", "import"),
     "Everyday": ("remember", "recall", "get", "ui"),
     "Review and correct": ("review", "revise", "forget"),
     "Agents at work": ("boot", "session", "message"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,7 +14,7 @@ from rich.text import Text
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations.job import render_job
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.terminal import Sanitized, print_error, print_value, progress
+from commonbrain.cli.terminal import Sanitized, print_error, print_value, progress, short_path
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Authority
@@ -22,6 +22,8 @@ from commonbrain.transfer.importer import missing_formats
 from commonbrain.transfer.importers import InstalledImporters
 from commonbrain.transfer.imports import FoundSource, ImportReport, find_sources
 from commonbrain.transfer.merge import OWN_FORMAT
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,7 @@ def _run_find(state: GlobalOptions, command: ImportCommand, *, as_json: bool) ->
             "Which ones (numbers or formats, all, or nothing)", default="", show_default=False
         )
     failed = False
-    for one in _chosen(sources, choice):
+    for one in choose(sources, choice, names=[one.format for one in sources]):
         try:
             _run_import(state, _source(command, one.format, path=one.path), as_json=as_json)
         except InvalidInputError as error:
@@ -159,19 +161,24 @@ def _run_find(state: GlobalOptions, command: ImportCommand, *, as_json: bool) ->
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _chosen(sources: Sequence[FoundSource], choice: str) -> list[FoundSource]:
-    """Return the sources that a choice names, in the order of the list."""
+def choose(rows: Sequence[_T], choice: str, *, names: Sequence[str]) -> list[_T]:
+    """Return the rows of a list that a choice names by number or name, in their order.
+
+    Raises:
+        InvalidInputError: a word of the choice names no row.
+
+    """
     chosen = {word.strip() for word in choice.split(",") if word.strip()}
     if chosen == {"all"}:
-        return list(sources)
-    names = [{str(number), one.format} for number, one in enumerate(sources, 1)]
-    known = {name for both in names for name in both}
-    if unknown := sorted(chosen - known):
+        return list(rows)
+    keys = [{str(number), name} for number, name in enumerate(names, 1)]
+    known = {key for both in keys for key in both}
+    if unknown := sorted(chosen - known - {"none"}):
         raise InvalidInputError(
             f"The list has no {', '.join(unknown)}.",
-            hint="Give numbers or formats from brain import --find, separated by commas, or all.",
+            hint="Give numbers or names of the list, separated by commas, or all, or none.",
         )
-    return [one for one, both in zip(sources, names, strict=True) if chosen & both]
+    return [row for row, both in zip(rows, keys, strict=True) if chosen & both]
 
 
 def _render_sources(sources: Sequence[FoundSource], missing: int) -> RenderableType:
@@ -183,25 +190,24 @@ def _render_sources(sources: Sequence[FoundSource], missing: int) -> RenderableT
             "Name a source: brain import FORMAT PATH."
         )
         return Group(nothing, *further)
+    advice = Text(
+        "Nothing was read yet. Preview with brain import --find --choose 1,2 --dry-run; "
+        "without --dry-run it imports. brain import --formats explains the formats.",
+        style="dim",
+    )
+    return Group(sources_table(sources), advice, *further)
+
+
+def sources_table(sources: Sequence[FoundSource]) -> Table:
+    """List sources with their numbers, counts and sizes."""
     table = Table()
     for name in ("", "format", "files", "size", "where"):
         is_number = name in {"", "files", "size"}
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for number, one in enumerate(sources, 1):
         size = decimal(one.size_bytes)
-        table.add_row(str(number), one.format, f"{one.count:,}", size, Text(_short_path(one.path)))
-    advice = Text(
-        "Nothing was read yet. Preview with brain import --find --choose 1,2 --dry-run; "
-        "without --dry-run it imports. brain import --formats explains the formats.",
-        style="dim",
-    )
-    return Group(table, advice, *further)
-
-
-def _short_path(path: Path) -> str:
-    """Return a path with `~` for the home folder."""
-    home = Path.home()
-    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
+        table.add_row(str(number), one.format, f"{one.count:,}", size, Text(short_path(one.path)))
+    return table
 
 
 def _import_with_progress(brain: Brain, source: _ImportSource, *, is_shown: bool) -> ImportReport:

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from commonbrain.api.errors import to_transport_error
-from commonbrain.cli.commands import Json, complete_from, formats
+from commonbrain.cli.commands import Json, clients, complete_from, formats
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.cli.output import STREAMS
@@ -117,6 +117,62 @@ def ui(
     from commonbrain.cli.ui import run_ui  # noqa: PLC0415
 
     run_ui(context.obj, port=port, opens_browser=browser)
+
+
+@app.command()
+def setup(  # noqa: PLR0913 options of the command
+    context: typer.Context,
+    *,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this client; may be repeated.", autocompletion=complete_from(clients)
+        ),
+    ] = None,
+    hooks: Annotated[
+        bool, typer.Option("--hooks/--no-hooks", help="Connect hooks where a client has them.")
+    ] = True,
+    import_: Annotated[
+        bool, typer.Option("--import/--no-import", help="Import past sessions and notes.")
+    ] = True,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask: take all.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the import also without a terminal.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an entry that points elsewhere.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Disconnect: files become what they were.")
+    ] = False,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Only show what a session costs in tokens.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Connect the agents on this machine, and import what they know."""
+    from commonbrain.cli.setup import (  # noqa: PLC0415
+        SetupOptions,
+        run_cost,
+        run_setup,
+        run_undo,
+    )
+
+    if cost:
+        run_cost(context.obj, as_json=as_json)
+        return
+    options = SetupOptions(
+        clients=tuple(client or ()),
+        has_hooks=hooks,
+        has_import=import_,
+        is_confirmed=yes,
+        is_dry_run=dry_run,
+        is_forced=force,
+        waits=wait,
+        as_json=as_json,
+    )
+    (run_undo if undo else run_setup)(context.obj, options)
 
 
 # Progress bars, tables and colours are loaded by the commands that use them: loading takes longer

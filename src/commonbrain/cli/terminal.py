@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -100,6 +101,12 @@ def make_table(*headings: str, rows: Iterable[Sequence[str | Text]]) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def short_path(path: Path) -> str:
+    """Return a path with `~` for the home."""
+    home = Path.home()
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
 def print_value(value: object) -> None:

@@ -172,10 +172,12 @@ def _summary(context: HookContext) -> Mapping[str, Any]:
     return {"summary": both_ends(context.event.summary)}
 
 
-NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]]]] = {
+NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]] | None]] = {
     HookAction.BOOT: lambda context: {"cause": context.event.cause[:NAME_CHARS_MAX]},
     HookAction.RECALL: _prompt,
     HookAction.TOOL: _tool,
+    HookAction.TOOL_USED: None,
+    HookAction.NOTE: None,
     HookAction.PRIME: lambda context: {
         "subagent": context.event.subagent,
         "subagent_type": context.event.subagent_type,
@@ -184,4 +186,4 @@ NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]]]] = 
     HookAction.SUMMARISE: _summary,
     HookAction.END: lambda _: {},
 }
-"""What each action needs of its event; the others do nothing with a server."""
+"""What each action needs of its event; None if it does nothing with a server."""

@@ -430,8 +430,8 @@ def _told(line: str, *, following: Sequence[str]) -> FailureLine | None:
             return None
         if message.startswith("cannot find symbol"):
             # javac names it in a line below.
-            symbols = (one for one in following if one.partition("symbol:")[1])
-            message = f"{message} {next(symbols, '').strip()}"
+            symbol = next((one.strip() for one in following if "symbol:" in one), "")
+            bare, message = f"{bare}\n{symbol}", f"{message} {symbol}"
         sort = typed["sort"].replace("$", ".").rpartition(".")[2]
         return FailureLine(printed=bare, text=_plain(message), sort=sort)
     is_placed = placed != led

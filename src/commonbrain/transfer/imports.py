@@ -64,8 +64,13 @@ _OF_PEOPLE: Final = frozenset(
 """Formats of what people wrote, or lived by: the rules of predecessors go on binding those who
 bring them. The memories of other systems are written by agents."""
 
-_AGENTS_FOLDERS: Final = ((".claude", "memory"), (".codex", "memories"))
-"""The folders in which Claude Code and Codex keep what they note by themselves."""
+_AGENTS_FOLDERS: Final = (
+    (".claude", "memory"),
+    (".codex", "memories"),
+    (".gemini", "GEMINI.md"),
+    (".qwen", "QWEN.md"),
+)
+"""The folders and files in which agents keep what they note by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,7 +431,7 @@ def _batches(pieces: Iterator[ImportItem]) -> Iterator[list[ImportItem]]:
 
 
 def _is_of_people(source: ImportSource) -> bool:
-    """Return whether people wrote a source; agents keep notes in folders of their own."""
+    """Return whether people wrote a source; agents keep notes in places of their own."""
     folders = set(source.path.absolute().parts)
     is_agents = any(folders.issuperset(pair) for pair in _AGENTS_FOLDERS)
     return source.format in _OF_PEOPLE and not is_agents

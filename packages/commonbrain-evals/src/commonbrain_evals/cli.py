@@ -33,6 +33,7 @@ PLAIN: Final = {
     "secrets": "Measure whether texts with credentials are refused.",
     "timeline": "Measure whether questions of time are answered.",
     "times": "Measure whether time phrases are recognised.",
+    "turns": "Measure what hooks show in ordinary turns of work.",
 }
 """The evaluations without options of their own, with their help."""
 WITH_OPTIONS: Final = frozenset({"duplicates", "kinds", "reflection", "truth"})

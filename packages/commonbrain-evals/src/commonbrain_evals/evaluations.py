@@ -23,6 +23,7 @@ from commonbrain_evals import (
     safety,
     timeline,
     truth,
+    turns,
 )
 from commonbrain_evals.labelled import show_labelled, show_lines
 from commonbrain_evals.text_rules import TEXT_RULES
@@ -55,6 +56,11 @@ def _timeline(on_progress: Progress) -> timeline.TimelineReport:
 def _prompts(on_progress: Progress) -> prompts.PromptReport:
     embedder = make_embedder(load_settings())
     return prompts.evaluate(*prompts.read_prompts(), embedder=embedder, on_progress=on_progress)
+
+
+def _turns(on_progress: Progress) -> turns.TurnReport:
+    embedder = make_embedder(load_settings())
+    return turns.evaluate(*turns.read_turns(), embedder=embedder, on_progress=on_progress)
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -104,4 +110,5 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         run=_with_embedder(truth.evaluate, truth.read_cases),
         show=truth.show_truth,
     ),
+    "turns": Evaluation(run=_turns, show=turns.show_turns),
 }

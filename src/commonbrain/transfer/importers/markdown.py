@@ -167,6 +167,17 @@ _TOPIC_WORDS_MAX: Final = 5
 """A longer heading would leave no room in the headline for the statement."""
 
 
+_INSTRUCTIONS: Final = (
+    ".claude/CLAUDE.md",
+    ".codex/AGENTS.md",
+    ".gemini/GEMINI.md",
+    ".qwen/QWEN.md",
+    ".config/opencode/AGENTS.md",
+    ".codeium/windsurf/memories/global_rules.md",
+)
+"""What users tell an agent for all projects, below their home."""
+
+
 @dataclass(frozen=True, slots=True)
 class MarkdownFolder:
     """Reads one Markdown file, or every `*.md` in a folder and its subfolders."""
@@ -177,11 +188,11 @@ class MarkdownFolder:
     projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the memory folders of Claude Code's projects and its notes for all projects."""
-        claude = home / ".claude"
-        for folder in sorted(claude.glob("projects/*/memory")):
+        """Return the folders in which agents keep notes, and their users' instructions."""
+        for folder in (*sorted(home.glob(".claude/projects/*/memory")), home / ".codex/memories"):
             yield from files_found(folder, "**/*.md")
-        yield from file_found(claude / "CLAUDE.md")
+        for instructions in _INSTRUCTIONS:
+            yield from file_found(home / instructions)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Return the memories in the order of the files' paths.
