@@ -192,7 +192,7 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         "session-start": {"cause": "startup"},
         "user-prompt-submit": {"prompt": PROMPT},
         "file-edited": {"files": ["src/bank.py"], "edited": "def settle"},
-        "before-commit": {},
+        "before-commit": {"command": "git commit -m"},
         "stop": {"reply": "The root cause was a pool that was closed twice."},
     }
     assert len(answers.requests) == len(fields)
@@ -372,7 +372,7 @@ def test_names_that_a_server_is_sent_are_those_of_the_edit(text: str) -> None:
     assert read_edit(("src/a.py",), sent) == code
 
 
-@pytest.mark.parametrize("mode", ["turns", "tags"])
+@pytest.mark.parametrize("mode", ["auto", "propose"])
 def test_what_was_selected_is_selected_again(mode: str) -> None:
     reply = (
         "Hello.\n\nThe root cause was a pool that was closed twice.\n\n"

@@ -16,6 +16,7 @@ from commonbrain.model.kinds import Kind, Severity, kinds_where, severity_of
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Authority
 from commonbrain.model.skills import skill_of
+from commonbrain.retrieval.order import is_persons_blocker
 from commonbrain.retrieval.proactive import record_shown, shown_to
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.text.commands import names_command
@@ -71,7 +72,7 @@ class RecallForCommands:
     def __call__(self, commands: Sequence[ShellCommand]) -> CommandMemories:
         """Return memories about commands.
 
-        The same rules are returned again after 5 minutes at the earliest, others once a session.
+        The same BLOCKERs are returned again after 5 minutes at the earliest, others once a session.
 
         Raises:
             UnavailableError: the store cannot be read, or cannot be written to note the rules.
@@ -81,27 +82,28 @@ class RecallForCommands:
         with read_unit(self.services, self.caller) as unit:
             shown = shown_to(unit.tx, self.caller, unwritten=unwritten)
             about = _memories_about(unit, commands)
-        binding = _binding(about)
-        informing = [
+        fresh = [
             one
             for one in about
-            if one.id not in shown
-            and not _binds(one)
-            and not self.is_seen(ids.show(ids.MEMORY, one.id))
-        ][:_INFORMING_MAX]
-        if informing:
-            shown_ids = [one.id for one in informing]
+            if one.id not in shown and not self.is_seen(ids.show(ids.MEMORY, one.id))
+        ]
+        binding = _binding([one for one in about if one in fresh or is_persons_blocker(one)])
+        informing = [one for one in fresh if not _binds(one)][:_INFORMING_MAX]
+        once = {*(one.id for one in binding), *(ids.show(ids.MEMORY, one.id) for one in informing)}
+        if once:
+            shown_ids = [ids.parse(ids.MEMORY, one) for one in once]
             record_shown(self.services, self.caller, ids=shown_ids, reviews=(), at=unit.now)
-        is_repeated = bool(binding) and self._is_repeated(binding)
+        blockers = [one for one in binding if one.label == Severity.BLOCKER]
+        repeated = blockers if blockers and self._is_repeated(blockers) else []
         return CommandMemories(
-            binding=() if is_repeated else binding,
+            binding=tuple(one for one in binding if one not in repeated),
             informing=tuple(map(_shown, informing)),
             binds=bool(binding),
         )
 
-    def _is_repeated(self, binding: Sequence[CommandMemory]) -> bool:
-        """Return whether the conversation was shown these rules lately, whatever it ran then."""
-        shown_ids = [one.id for one in binding]
+    def _is_repeated(self, blockers: Sequence[CommandMemory]) -> bool:
+        """Return whether the conversation was shown these lately, whatever it ran then."""
+        shown_ids = [one.id for one in blockers]
         with write_unit(self.services, self.caller) as unit:
             since = note_shown(unit, [self.conversation, *shown_ids], shown_ids=shown_ids)
         return since is not None

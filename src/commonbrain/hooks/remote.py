@@ -146,7 +146,11 @@ def _tool(context: HookContext) -> Mapping[str, Any]:
         return {**whose, "task": typed_text(event.task)[:QUERY_CHARS_MAX]}
     if event.files:
         return {**whose, **_edit(context)}
-    return {**whose, "command": event.command[:TEXT_CHARS_MAX]}
+    # A prompt does not need this import. What a command is said to do stays on this machine.
+    from commonbrain.text.commands import read_commands  # noqa: PLC0415
+
+    keys = "\n".join(one.key for one in read_commands(event.command))
+    return {**whose, "command": keys[:TEXT_CHARS_MAX]}
 
 
 def _edit(context: HookContext) -> Mapping[str, Any]:

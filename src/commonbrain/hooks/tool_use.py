@@ -64,7 +64,7 @@ def show_for_command(
     result = brain.services.audited(view.caller, action="recall for command", read=read)
     if not result.binds:
         runs.mark_searched(event.conversation, tuple(one.key for one in commands))
-    _mark(event, runs, ids=[one.id for one in result.informing])
+    _mark(event, runs, ids=[one.id for one in (*result.binding, *result.informing)])
     lines = _lines(result, has_only_blockers=has_only_blockers)
     if not lines:
         return None

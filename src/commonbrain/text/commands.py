@@ -103,7 +103,7 @@ class ShellCommand:
     @property
     def key(self) -> str:
         """The command in one line; the same for every one that is treated alike."""
-        return " ".join([*self.head, self.script, *sorted(self.options)]).strip()
+        return " ".join(filter(None, [*self.head, self.script, *sorted(self.options)]))
 
     @property
     def kinds(self) -> "tuple[CommandKind, ...]":
