@@ -11,11 +11,12 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from typing import Final, Self
+
+from commonbrain.model.values import dataclass, field
 
 DEPTH_MAX: Final = 64
 FILE_BYTES_MAX: Final = 1_000_000

@@ -316,7 +316,7 @@ def test_command_that_no_memory_names_ends_before_the_store_is_opened(
     runs, event = HookRuns(tmp_path), HookEvent(session=SESSION, command="make deploy")
     assert is_idle(hook, event, folder=folder, store=store, runs=runs)
     assert runs.has_searched(SESSION, "make deploy")
-    # Whether a store names it is not asked again, not even if it is unreadable.
+    # Whether a store names it is not seen again, not even if it is unreadable.
     store.write_text("broken")
     assert is_idle(hook, event, folder=folder, store=store, runs=runs)
 
@@ -418,18 +418,18 @@ def test_subagent_is_shown_what_binds_and_what_bears_upon_its_task(
         ("Explore", "Why are refunds rounded down, as the bank does?"),
         ("Plan", "Draw a bicycle in SVG"),
     ):
-        asked = HookEvent(session=SESSION, task=prompt, subagent_type=kind)
-        assert acted(brain, "pre-tool-use", asked, runs=runs) is None
+        seen = HookEvent(session=SESSION, task=prompt, subagent_type=kind)
+        assert acted(brain, "pre-tool-use", seen, runs=runs) is None
 
     plan = primed(brain, "a1", kind="Plan", runs=runs)
     explore = primed(brain, "a2", runs=runs)
-    unasked = primed(brain, "a3", runs=runs)
+    unseen = primed(brain, "a3", runs=runs)
 
     assert "Never log a card number." in plan
     assert "Refunds" not in plan
     assert "Never log a card number." in explore
     assert "> FACT mem_" in explore
-    assert "Refunds" not in unasked
+    assert "Refunds" not in unseen
     assert estimate(explore) <= 300
     assert brain.session.list().sessions == ()
 

@@ -31,9 +31,9 @@ def test_memory_is_about_a_command_that_it_names(subtests: pytest.Subtests) -> N
     cases = [json.loads(line) for line in CASES.read_text().splitlines()]
     for case in cases:
         with subtests.test(command=case["command"], text=case["text"]):
-            told = is_about(case["text"], kind=case["kind"], command=case["command"])
+            result = is_about(case["text"], kind=case["kind"], command=case["command"])
 
-            assert told is case["shown"]
+            assert result is case["shown"]
 
 
 def test_commit_is_recognised_in_every_shell_form(subtests: pytest.Subtests) -> None:

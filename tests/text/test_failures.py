@@ -149,7 +149,7 @@ def test_excerpt_of_any_output_is_as_short_as_it_must_be(output: str, chars: int
 
 
 @pytest.mark.parametrize("output", ["", "all 12 tests passed\n", "\x1b[31m\x1b[0m\n", "\0" * 50])
-def test_output_that_tells_nothing_is_no_failure(output: str) -> None:
+def test_output_without_an_error_is_no_failure(output: str) -> None:
     assert read_failure(output) is None
 
 

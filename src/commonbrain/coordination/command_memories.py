@@ -126,8 +126,8 @@ def _memories_about(unit: UnitOfWork, commands: Sequence[ShellCommand]) -> list[
         *unit.tx.index.lexical(phrases, scope, limit=_READ),
     ]
     blockers = unit.tx.briefing.blockers(persons, limit=_READ)
-    found = [*(hit.id for hit in hits), *blockers.ids, *unit.tx.memories.skills(persons)]
-    read = unit.tx.memories.get(list(dict.fromkeys(found)))
+    candidates = [*(hit.id for hit in hits), *blockers.ids, *unit.tx.memories.skills(persons)]
+    read = unit.tx.memories.get(list(dict.fromkeys(candidates)))
     about = [
         one
         for one in read.values()

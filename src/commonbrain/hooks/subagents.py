@@ -32,8 +32,8 @@ def note_task(
 
     # The subagent sees nothing that its session was shown.
     result = recall(brain.acting_as(session=None), event.task)
-    found = [one.id for one in result.items] if result else []
-    PendingSubagents(brain.services, brain.caller).add(event.subagent_type, found)
+    known = [one.id for one in result.items] if result else []
+    PendingSubagents(brain.services, brain.caller).add(event.subagent_type, known)
 
 
 def show_primer(
@@ -63,12 +63,12 @@ def _task_lines(brain: Brain, event: HookEvent, *, runs: HookRuns) -> list[str]:
     from commonbrain.coordination.subagents import PendingSubagents  # noqa: PLC0415
 
     pending = PendingSubagents(brain.services, brain.caller)
-    found: list[str] = []
+    known: list[str] = []
     # It is shown what binds even if the store is locked, or a memory was forgotten meanwhile.
     with suppress(CommonbrainError):
         taken = pending.take(event.subagent_type)
         read = partial(brain.get_several, taken)
         views = brain.services.audited(brain.caller, action="get", read=read) if taken else ()
-        found = [f"> {one.kind.upper()} {one.id}: {inert_line(one.headline)}" for one in views]
+        known = [f"> {one.kind.upper()} {one.id}: {inert_line(one.headline)}" for one in views]
         runs.mark_searched(event.conversation, tuple(taken))
-    return [INFORMING, *found] if found else []
+    return [INFORMING, *known] if known else []

@@ -132,12 +132,12 @@ def read_commands(text: str) -> tuple[ShellCommand, ...]:
     aliases and variables, is not known. Only the first 64 KiB are read, and nothing after a
     quotation without an end. Commands that only print, or show what they would do, are left out.
     """
-    found: dict[ShellCommand, None] = {}
+    commands: dict[ShellCommand, None] = {}
     for words in _split(text[:_COMMAND_CHARS_MAX]):
-        found.update(dict.fromkeys(_read(words)))
-        if len(found) >= _COMMANDS_MAX:
+        commands.update(dict.fromkeys(_read(words)))
+        if len(commands) >= _COMMANDS_MAX:
             break
-    return tuple(found)[:_COMMANDS_MAX]
+    return tuple(commands)[:_COMMANDS_MAX]
 
 
 def _split(text: str) -> Iterator[list[str]]:

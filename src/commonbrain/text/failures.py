@@ -61,7 +61,7 @@ _SORTED: Final = lazy_pattern(
     r"| --)\s+(?P<message>\S.*)"
 )
 """An error with its type or code."""
-_TELLING: Final = lazy_pattern(
+_INFORMATIVE: Final = lazy_pattern(
     r"\b(?:not found|no such|cannot|can't|could not|couldn't|unable to|fail(?:ed|s)?|undefined"
     r"|denied"
     r"|refused|missing|unexpected|invalid|unknown"
@@ -351,8 +351,8 @@ def read_failure(output: str) -> Failure | None:
         head = OUTPUT_CHARS_MAX // 4
         text = f"{output[:head]}\n{output[head - OUTPUT_CHARS_MAX :]}"
     raw = [one.rstrip() for one in _ESCAPES.sub("", text).splitlines()]
-    told = [part for line in _telling(raw) for part in _with_tails(line)]
-    unique = {(line.text, line.sort): line for line in reversed(told)}
+    read = [part for line in _informative_lines(raw) for part in _with_tails(line)]
+    unique = {(line.text, line.sort): line for line in reversed(read)}
     lines = list(reversed(unique.values()))
     if not lines:
         return None
@@ -391,7 +391,7 @@ def marks(failure: Failure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{_MARK}{line.mark}" for line in failure.lines if line.words))
 
 
-def _telling(raw: Sequence[str]) -> Iterator[FailureLine]:
+def _informative_lines(raw: Sequence[str]) -> Iterator[FailureLine]:
     """Yield the lines that tell what went wrong."""
     for at, line in enumerate(raw):
         following = raw[at + 1 : at + 6]
@@ -403,7 +403,7 @@ def _telling(raw: Sequence[str]) -> Iterator[FailureLine]:
             if message:
                 yield FailureLine(printed=message, text=_plain(message), sort="panic")
             continue
-        if one := _told(line, following=following):
+        if one := _read_line(line, following=following):
             yield one
 
 
@@ -412,14 +412,14 @@ def _with_tails(line: FailureLine) -> Iterator[FailureLine]:
     yield line
     rest = line.printed
     for _ in range(_TAILS_MAX):
-        _, found, rest = rest.partition(": ")
+        _, separator, rest = rest.partition(": ")
         tail = FailureLine(printed=rest, text=_plain(rest))
-        if not found or len(tail.words) < _TAIL_WORDS_MIN:
+        if not separator or len(tail.words) < _TAIL_WORDS_MIN:
             return
         yield tail
 
 
-def _told(line: str, *, following: Sequence[str]) -> FailureLine | None:
+def _read_line(line: str, *, following: Sequence[str]) -> FailureLine | None:
     """Return what one line tells; None if nothing."""
     led = _LEAD.sub("", line, count=1)
     placed = _PLACE.sub("", led, count=1)
@@ -437,7 +437,7 @@ def _told(line: str, *, following: Sequence[str]) -> FailureLine | None:
     is_placed = placed != led
     if not bare or _NOISE.match(bare) or _CODE.search(bare):
         return None
-    if not is_placed and not _TELLING.search(bare):
+    if not is_placed and not _INFORMATIVE.search(bare):
         return None
     text = _plain(bare)
     # What is mostly numbers is a measurement.
@@ -462,8 +462,8 @@ def _tests(raw: Sequence[str]) -> Iterator[tuple[str, str]]:
         if len(line) > _LINE_CHARS_MAX:
             continue
         for kind in _TESTS:
-            if found := kind.search(line):
-                yield _PART.split(found["test"].partition("[")[0])[-1].strip(), line
+            if match := kind.search(line):
+                yield _PART.split(match["test"].partition("[")[0])[-1].strip(), line
                 break
 
 
@@ -473,16 +473,16 @@ def _places(raw: Sequence[str]) -> dict[str, str]:
     last: dict[str, str] = {}
     for before, line in pairwise(["", *raw]):
         for kind, is_last in _FRAMES if len(line) <= _LINE_CHARS_MAX else ():
-            found = kind.search(line)
-            if found is None:
+            match = kind.search(line)
+            if match is None:
                 continue
-            function, lines = found.groupdict().get("function") or "", line
+            function, lines = match.groupdict().get("function") or "", line
             if line.startswith("\t") and before.endswith(")"):
                 # Go prints the function in the line before.
                 function = before.rpartition("(")[0].rpartition(".")[2]
                 lines = f"{before}\n{line}"
-            if not _FOREIGN.search(found["file"]) and not _FOREIGN.search(function):
-                place = {f"{_SLASH.split(found['file'])[-1]}:{function}": lines}
+            if not _FOREIGN.search(match["file"]) and not _FOREIGN.search(function):
+                place = {f"{_SLASH.split(match['file'])[-1]}:{function}": lines}
                 last, first = (place, first) if is_last else (last, first or place)
             break
     return last or first

@@ -7,12 +7,12 @@ reader of a summary, one that stays although it is settled costs a line.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.clauses import is_question
 from commonbrain.text.frames import BE, DATES, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
