@@ -24,7 +24,7 @@ from commonbrain.retrieval.plan import search_terms
 from commonbrain.retrieval.proactive import is_news, record_shown, shown_to
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.failures import Failure, marks, read_failure, similarity
+from commonbrain.text.failures import Failure, marks, normalise_line, read_failure, similarity
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
@@ -200,8 +200,7 @@ class RecallForFailure:
 
 
 def _quotes(text: str, line: str) -> bool:
-    read = (read_failure(one) for one in text.splitlines())
-    return any(line in own for one in read if one is not None for own in one.texts)
+    return any(line in normalise_line(one).casefold() for one in text.splitlines())
 
 
 @dataclass(frozen=True, slots=True)

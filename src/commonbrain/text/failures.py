@@ -401,7 +401,7 @@ def _informative_lines(raw: Sequence[str]) -> Iterator[FailureLine]:
             message = line.partition(" panicked at '")[2].rpartition("', ")[0]
             message = message or next(iter(following), "").strip()
             if message:
-                yield FailureLine(printed=message, text=_plain(message), sort="panic")
+                yield FailureLine(printed=message, text=normalise_line(message), sort="panic")
             continue
         if one := _read_line(line, following=following):
             yield one
@@ -413,7 +413,7 @@ def _with_tails(line: FailureLine) -> Iterator[FailureLine]:
     rest = line.printed
     for _ in range(_TAILS_MAX):
         _, separator, rest = rest.partition(": ")
-        tail = FailureLine(printed=rest, text=_plain(rest))
+        tail = FailureLine(printed=rest, text=normalise_line(rest))
         if not separator or len(tail.words) < _TAIL_WORDS_MIN:
             return
         yield tail
@@ -433,19 +433,19 @@ def _read_line(line: str, *, following: Sequence[str]) -> FailureLine | None:
             symbol = next((one.strip() for one in following if "symbol:" in one), "")
             bare, message = f"{bare}\n{symbol}", f"{message} {symbol}"
         sort = typed["sort"].replace("$", ".").rpartition(".")[2]
-        return FailureLine(printed=bare, text=_plain(message), sort=sort)
+        return FailureLine(printed=bare, text=normalise_line(message), sort=sort)
     is_placed = placed != led
     if not bare or _NOISE.match(bare) or _CODE.search(bare):
         return None
     if not is_placed and not _INFORMATIVE.search(bare):
         return None
-    text = _plain(bare)
+    text = normalise_line(bare)
     # What is mostly numbers is a measurement.
     is_message = text.count(" ") > max(1, 2 * text.count("#"))
     return FailureLine(printed=bare, text=text) if is_message else None
 
 
-def _plain(line: str) -> str:
+def normalise_line(line: str) -> str:
     """Return a line without what differs from run to run."""
     text = _NUMBER.sub("#", _PATH.sub(_last_part, _GUESS.sub("", line)))
     return " ".join(text.split()).rstrip(" .:,;")
