@@ -8,6 +8,7 @@ not as Git writes it counts as unknown. Imports must be fast: hooks use it at ev
 import os
 import re
 import stat
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -180,11 +181,16 @@ class Repository:
 @lru_cache(_BRANCHES_KNOWN)
 def _is_ancestor(root: Path, commit: str, *, of: str) -> bool | None:
     """Return whether a commit is in the history of another; None if Git does not say."""
+    if sys.platform == "win32":
+        # It would take a git.exe of the working tree before that of the user.
+        return None
     # Few callers have branches that differ.
     import subprocess  # noqa: PLC0415
 
+    # In a hook of Git, variables name another repository.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # Settings of the repository must not make Git fetch, which runs programs that they name.
-    environment = {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+    environment = own | {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     line = ["git", "-C", str(root), "merge-base", "--is-ancestor", commit, of]
     try:
         done = subprocess.run(  # noqa: S603 two hashes
@@ -250,7 +256,7 @@ class WorkingTree:
         """
         for base in (self.root, folder):
             place = Path(os.path.normpath(base / path))
-            if place.is_relative_to(self.root) and place.is_file():
+            if place.is_relative_to(self.root) and os.path.isfile(place):  # noqa: PTH113 it raises for no name
                 return place.relative_to(self.root).as_posix()
         return None
 

@@ -49,8 +49,8 @@ SAME = {
         " are in sync.\n",
     ),
     "an error that another program quotes": (
-        "start: open store: cannot decrypt the first page of the database\n",
-        "Error: cannot decrypt the first page of the database\n",
+        "start: open store: cannot decrypt the first page of this old database\n",
+        "Error: cannot decrypt the first page of this old database\n",
     ),
 }
 OTHER = {

@@ -21,13 +21,15 @@ from commonbrain.security.authority import Proposal
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Transaction
 from commonbrain.text.classification import severity_of
+from commonbrain.text.prompts import typed_text
 from commonbrain.text.user_statements import UserStatement, statements_in
 
 
 def store_statements(remember: Remember, prompt: str, *, source: str | None) -> None:
     """Store what the user said that is to last, or propose it if the caller is no person.
 
-    A prohibition that would block is always proposed: to misread one costs most.
+    A prohibition that would block is always proposed: to misread one costs most. So is what a
+    prompt of several paragraphs says, of which some may be pasted.
     """
     caller, services = remember.caller, remember.services
     for statement in statements_in(prompt):
@@ -36,7 +38,8 @@ def store_statements(remember: Remember, prompt: str, *, source: str | None) -> 
             if not _is_new(tx, scope, statement=statement):
                 continue
         blocks = statement.kind == Kind.RULE and severity_of(statement.text) is Severity.BLOCKER
-        is_at_once = caller.authority is Authority.PERSON and not blocks
+        is_typed = "\n" not in typed_text(prompt).strip()
+        is_at_once = caller.authority is Authority.PERSON and is_typed and not blocks
         draft = draft_of(
             statement.text,
             kind=statement.kind,

@@ -8,6 +8,7 @@ elsewhere by the form of its line, and ends with its block.
 import ast
 import re
 import sys
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -21,8 +22,9 @@ from commonbrain.model.values import dataclass
 from commonbrain.text.patterns import lazy_pattern
 
 _TOKEN: Final = lazy_pattern(
-    r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\\n]|\\.)*`|\w+|[^\w\s]"
+    r"\"(?:[^\"\\\n]|\\.){0,80}\"|'(?:[^'\\\n]|\\.){0,80}'|`(?:[^`\\\n]|\\.){0,80}`|\w+|[^\w\s]"
 )
+"""A longer text in quotes is read by its words: a quote without an end must not cost the rest."""
 _FIRST: Final = lazy_pattern(r"\s*(\w+|[^\w\s])")
 _FIRST_WORD: Final = lazy_pattern(r"\w")
 _CLOSING: Final = frozenset(")]}")
@@ -42,6 +44,10 @@ _LINES_READ_MAX: Final = 30_000
 """Lines of a file; more are made by a program."""
 _STARTS_MAX: Final = 500
 """Lines that are compared as a possible beginning."""
+_COMPARED_MAX: Final = 5_000
+"""Lines that are compared with cited code in one file."""
+_LINE_CHARS_MAX: Final = 1_000
+"""Of a line that is compared; longer ones are made by a program."""
 _KEYWORDS: Final = frozenset(
     "class const def enum fn func function interface let module record static struct trait type val"
     " var".split()
@@ -94,7 +100,8 @@ class SourceText:
 
     def cut(self, region: Region) -> str:
         """Return the text of a region."""
-        return "\n".join(self.lines[region.line - 1 : region.line - 1 + region.lines])
+        lines = self.lines[region.line - 1 : region.line - 1 + region.lines]
+        return "\n".join(one[:_LINE_CHARS_MAX] for one in lines)
 
     def region_of(self, place: CodePlace) -> Region | None:
         """Return the lines of a place; None if the text does not have them."""
@@ -158,7 +165,7 @@ class SourceText:
         depth, has_block = 0, False
         own = _indent(self.lines[line - 1])
         for count, text in enumerate(islice(self.lines, line - 1, line - 1 + LINES_MAX), 1):
-            for sign in _TOKEN.findall(_without_comment(text)):
+            for sign in _TOKEN.findall(_without_comment(text[:_LINE_CHARS_MAX])):
                 has_block = has_block or (sign == "{" and depth == 0)
                 depth += (sign in _OPENING) - (sign in _CLOSING)
                 if depth == 0 and (sign == ";" or (has_block and sign == "}")):
@@ -214,7 +221,7 @@ class SourceText:
         that was next to it.
         """
         places = (at for at, head in enumerate(self.heads, 1) if head == seen.head)
-        same = [at for at in islice(places, _STARTS_MAX) if self.has_at(seen, at)]
+        same = [at for at in islice(places, _starts_for(seen)) if self.has_at(seen, at)]
         if seen.tokens < distinct_from:
             same = [at for at in same if at == seen.line or self._agreement(seen, at)]
         return max(
@@ -247,7 +254,7 @@ class SourceText:
 
     def most_similar(self, seen: Fingerprint, places: Iterator[int]) -> int | None:
         """Return the first of some lines at which code like it begins."""
-        for at in islice(places, _STARTS_MAX):
+        for at in islice(places, _starts_for(seen)):
             part = tokens_of(self.cut(Region(line=at, lines=seen.lines)))
             if similarity(seen, part) >= _SIMILAR_AT:
                 return at
@@ -265,6 +272,11 @@ class SourceText:
             if after is not None:
                 pairs.append((before + 1, after))
         return min(pairs, key=lambda pair: abs(pair[0] - seen.line), default=None)
+
+
+def _starts_for(seen: Fingerprint) -> int:
+    """Return how many places may be compared with code of its size."""
+    return min(_STARTS_MAX, max(1, _COMPARED_MAX // seen.lines))
 
 
 def tokens_of(text: str) -> list[str]:
@@ -345,9 +357,14 @@ def _encloses(outer: Region, inner: Region) -> bool:
     return outer.line <= inner.line and inner.line + inner.lines <= outer.line + outer.lines
 
 
+_CITED: Final = "<cited code>"
+# What a cited file does wrong is nothing to tell a user of the memory.
+warnings.filterwarnings("ignore", category=SyntaxWarning, module=re.escape(_CITED))
+
+
 def _parse(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        return ast.parse(text, _CITED)
     # The parser recurses, and refuses what it does not know.
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -25,11 +25,16 @@ _LINE_CHARS_MAX: Final = 600
 _LINES_MAX: Final = 24
 """Lines that tell what went wrong, half from the start: later ones repeat the first."""
 _FRAMES_MAX: Final = 2
+_COMMAND_CHARS_MAX: Final = 16_384
+_FOLLOWING: Final = 6
+"""Lines after an error in which javac names the symbol."""
 _MARK: Final = "failure:"
 _TAILS_MAX: Final = 4
 _TAIL_WORDS_MIN: Final = 4
 _SAME: Final = 5.0
 """The least likeness of two lines that counts: about four words of their own, or a name and two."""
+_SAME_ELSEWHERE: Final = 6.0
+"""The same where they are of different projects."""
 _WEIGHT_OF_NAME: Final = 3
 _NAMES_MIN: Final = 2
 _KNOWN_MIN: Final = 3
@@ -159,7 +164,7 @@ _GENERIC: Final = lazy_pattern(
     r"|invalid syntax|unexpected (?:token|indent|end|eof)|syntax ?error|outside a module|keyerror"
     r"|divi(?:de|sion) by zero|race detected|data race|all goroutines|connection (?:reset|refused"
     r"|closed)|econn|broken pipe|no output|deprecat|recursion|stack (?:overflow|size)|maximum call"
-    r"|out of memory|invalid (?:argument|literal)|bad request|not equal|\bdiffer|input_value"
+    r"|out of memory|invalid (?:argument|literal)|bad request|not equal|\bdiffer"
     r"|positional argument|already in use|unsupported operand|too many (?:values|arguments)"
     r"|not enough",
     re.IGNORECASE,
@@ -233,7 +238,7 @@ _FOREIGN: Final = lazy_pattern(
 
 
 _PIPED: Final = lazy_pattern(
-    r"\s*(?:2>&1|2>/dev/null|\|\s*(?:tail|head|tee|cat|grep|less)\b[^|&;]*|>\s*\S+)"
+    r"(?<!\s)\s*(?:2>&1|2>/dev/null|\|\s*(?:tail|head|tee|cat|grep|less)\b[^|&;]*|>\s*\S+)"
 )
 _STATUS: Final = lazy_pattern(r"^\s*set -o pipefail\s*(?:;|&&)\s*|;\s*exit \S+\s*$")
 _SHELL: Final = lazy_pattern(r"""^(?:/\S+/)?(?:ba|z)?sh -l?c (['"])(?P<command>.*)\1$""", re.DOTALL)
@@ -246,7 +251,7 @@ _QUIET_OPTION: Final = lazy_pattern(
 
 def command_key(command: str) -> str:
     """Return what is run again when a command is: without folder, pipes and variables."""
-    text = command.strip()
+    text = command[:_COMMAND_CHARS_MAX].strip()
     if shell := _SHELL.match(text):
         text = shell["command"].strip()
     text = _PIPED.sub("", _STATUS.sub("", text))
@@ -351,9 +356,12 @@ def read_failure(output: str) -> Failure | None:
         head = OUTPUT_CHARS_MAX // 4
         text = f"{output[:head]}\n{output[head - OUTPUT_CHARS_MAX :]}"
     raw = [one.rstrip() for one in _ESCAPES.sub("", text).splitlines()]
-    read = [part for line in _informative_lines(raw) for part in _with_tails(line)]
-    unique = {(line.text, line.sort): line for line in reversed(read)}
-    lines = list(reversed(unique.values()))
+    whole = filter(None, map(_read_line, _joined(raw)))
+    read = [part for line in whole for part in _with_tails(line)]
+    unique: dict[str, FailureLine] = {}
+    for line in read:
+        unique.setdefault(line.text, line)
+    lines = list(unique.values())
     if not lines:
         return None
     if len(lines) > _LINES_MAX:
@@ -391,20 +399,23 @@ def marks(failure: Failure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{_MARK}{line.mark}" for line in failure.lines if line.words))
 
 
-def _informative_lines(raw: Sequence[str]) -> Iterator[FailureLine]:
-    """Yield the lines that tell what went wrong."""
+def _joined(raw: Sequence[str]) -> Iterator[str]:
+    """Yield lines, each with what programs print of the same error before or after it."""
     for at, line in enumerate(raw):
-        following = raw[at + 1 : at + 6]
+        following = raw[at + 1 : at + _FOLLOWING]
         if len(line) > _LINE_CHARS_MAX:
             continue
         if line.lstrip().startswith("thread '") and " panicked at " in line:
             message = line.partition(" panicked at '")[2].rpartition("', ")[0]
-            message = message or next(iter(following), "").strip()
-            if message:
-                yield FailureLine(printed=message, text=normalise_line(message), sort="panic")
-            continue
-        if one := _read_line(line, following=following):
-            yield one
+            yield f"panic: {message or ''.join(following[:1]).strip()}"
+        elif line.endswith("error: cannot find symbol"):
+            symbol = next((one.strip() for one in following if "symbol:" in one), "")
+            yield f"{line} {symbol}" if symbol else ""
+        elif " [type=" in line and at:
+            # Pydantic names the field in the line before.
+            yield f"{line.partition(' [type=')[0].strip()}: `{_LEAD.sub('', raw[at - 1])}`"
+        else:
+            yield line
 
 
 def _with_tails(line: FailureLine) -> Iterator[FailureLine]:
@@ -419,8 +430,8 @@ def _with_tails(line: FailureLine) -> Iterator[FailureLine]:
         yield tail
 
 
-def _read_line(line: str, *, following: Sequence[str]) -> FailureLine | None:
-    """Return what one line tells; None if nothing."""
+def _read_line(line: str) -> FailureLine | None:
+    """Return what one line says of what went wrong; None if nothing."""
     led = _LEAD.sub("", line, count=1)
     placed = _PLACE.sub("", led, count=1)
     bare = _GOAL.sub("", _LEAD.sub("", placed, count=1), count=1)
@@ -428,10 +439,6 @@ def _read_line(line: str, *, following: Sequence[str]) -> FailureLine | None:
         message = typed["message"]
         if _NOISE.match(message):
             return None
-        if message.startswith("cannot find symbol"):
-            # javac names it in a line below.
-            symbol = next((one.strip() for one in following if "symbol:" in one), "")
-            bare, message = f"{bare}\n{symbol}", f"{message} {symbol}"
         sort = typed["sort"].replace("$", ".").rpartition(".")[2]
         return FailureLine(printed=bare, text=normalise_line(message), sort=sort)
     is_placed = placed != led
@@ -477,7 +484,7 @@ def _places(raw: Sequence[str]) -> dict[str, str]:
             if match is None:
                 continue
             function, lines = match.groupdict().get("function") or "", line
-            if line.startswith("\t") and before.endswith(")"):
+            if line.startswith("\t") and ".go:" in line and before.endswith(")"):
                 # Go prints the function in the line before.
                 function = before.rpartition("(")[0].rpartition(".")[2]
                 lines = f"{before}\n{line}"
@@ -499,7 +506,7 @@ def similarity(failure: Failure, earlier: Failure, *, same_project: bool) -> flo
         ),
         default=0.0,
     )
-    return best if best >= _SAME else 0.0
+    return best if best >= (_SAME if same_project else _SAME_ELSEWHERE) else 0.0
 
 
 def _is_near(failure: Failure, earlier: Failure) -> bool:

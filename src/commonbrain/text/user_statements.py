@@ -304,7 +304,7 @@ _NO_SUBJECT: Final = frozenset("i you it that this to when how what why where wh
 
 
 def _stated(text: str) -> UserStatement | None:
-    """Return a fact about something that the text names."""
-    tokens = words(text)
+    """Return what lasts by its own words, or a fact about something that the text names."""
+    kind, tokens = _kind_of(text), words(text)
     is_fact = tokens and tokens[0] not in _NO_SUBJECT and verb_at(tokens) is not None
-    return _made(text, _kind_of(text) or Kind.FACT) if is_fact else None
+    return _made(text, kind or Kind.FACT) if kind or is_fact else None
