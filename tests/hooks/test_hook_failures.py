@@ -49,7 +49,7 @@ class Session:
                     "is_interrupt": False,
                     "duration_ms": 69,
                 }
-                return self._ran(result, command=command, event="post-tool-use-failure")
+                return self.ran(result, command=command, event="post-tool-use-failure")
             case "gemini":
                 text = f"Output: {output}\nExit Code: {status}\nProcess Group PGID: 26482"
                 context = f"<untrusted_context>\n{text}\n</untrusted_context>"
@@ -58,7 +58,7 @@ class Session:
                 result = {"tool_response": output}
             case _:
                 result = {"tool_output": json.dumps({"output": output, "exitCode": status})}
-        return self._ran(result, command=command)
+        return self.ran(result, command=command)
 
     def passes(self, command: str = COMMAND, *, output: str = "1 passed in 0.21s") -> Answered:
         match self.client:
@@ -72,7 +72,7 @@ class Session:
                 payload = output
             case _:
                 payload = {"output": output, "exitCode": 0}
-        return self._ran({"tool_response": payload}, command=command)
+        return self.ran({"tool_response": payload}, command=command)
 
     def edits(self, file: str = FILE, *, old: str = "select(Order)", new: str = "") -> Answered:
         new = new or "select(Order).options(selectinload(Order.customer))"
@@ -87,7 +87,7 @@ class Session:
         payload = {**self.shared, "reason": "exit"}
         return call_hook(self.store, self.client, "session-end", "--detached", told=payload)
 
-    def _ran(
+    def ran(
         self, result: dict[str, object], *, command: str, event: str = "post-tool-use"
     ) -> Answered:
         return self._send("Bash", given={"command": command}, result=result, event=event)
@@ -280,6 +280,33 @@ def test_secrets_of_output_command_and_edit_reach_neither_store_nor_state(store:
     assert password not in text
 
 
+@pytest.mark.parametrize(
+    ("output", "edit"),
+    [
+        ("E   DBError: no connection with password: Tram-Mango-81x to the database host db1\n", ""),
+        (
+            OUTPUT,
+            "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEITram-Mango-81x\n-----END EC PRIVATE KEY-----",
+        ),
+        (OUTPUT, f"{'x' * 150} ghp_TramMango81xTramMango81xTramMango81x00"),
+    ],
+)
+def test_part_of_a_secret_reaches_neither_store_nor_state(
+    store: Path, output: str, edit: str
+) -> None:
+    session = Session(store, "part")
+    session.fails(output)
+    session.edits("src/shop/db.py", old=edit.replace("Mango", "Peach"), new=edit or "x = 1")
+    states = [one.read_text() for one in (store.parent / "state").rglob("*") if one.is_file()]
+    session.passes()
+
+    [text] = stored(store)
+    for part in ("Mango-81x", "ghp_"):
+        assert part not in text
+        assert not any(part in one for one in states)
+    assert b"Mango-81x" not in store.read_bytes()
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"outstanding": [3]}', b"\xff" * 200_000])
 def test_broken_state_of_a_session_is_an_empty_one(store: Path, content: bytes) -> None:
     session = Session(store, "broken")
@@ -334,6 +361,53 @@ def test_store_that_cannot_be_read_stops_no_command(tmp_path: Path) -> None:
 
 def test_edit_is_not_shown_the_failures_that_it_fixed_before(learnt: Path) -> None:
     assert Session(learnt, "edit").edits().out == ""
+
+
+def test_command_that_fails_behind_a_pipe_has_not_passed(store: Path) -> None:
+    session = Session(store, "pipe")
+    session.fails()
+    session.edits()
+    session.passes(f"{COMMAND} 2>&1 | tail -5", output=OUTPUT)
+
+    assert stored(store) == []
+
+    session.edits()
+    session.passes(f"{COMMAND} 2>&1 | tail -5")
+    assert len(stored(store)) == 1
+
+
+def test_command_of_another_folder_is_another_one(store: Path) -> None:
+    session = Session(store, "monorepo")
+    session.fails(command=f"cd api && {COMMAND}")
+    session.edits()
+    session.passes(f"cd web && {COMMAND}")
+
+    assert stored(store) == []
+
+    session.passes(COMMAND)
+    assert len(stored(store)) == 1
+
+
+def test_command_that_was_not_allowed_to_run_has_not_failed(store: Path) -> None:
+    session = Session(store, "denied")
+    error: dict[str, object] = {"error": "The user does not want this: access is denied"}
+    session.ran(error, command=COMMAND, event="post-tool-use-failure")
+    session.edits()
+    session.passes()
+
+    assert stored(store) == []
+
+
+def test_private_incident_of_a_person_stays_private_whatever_its_label(store: Path) -> None:
+    with commonbrain.open(store, agent="claude-code") as brain:
+        text = "greenlet_spawn has not been called; can't call await_only() here: mine alone"
+        [item] = brain.remember(text, kind="incident", label="failure", scope="private").items
+        own = Session(store, "own")
+        own.fails()
+        own.edits()
+        own.passes()
+
+        assert brain.get(item.id or "").scope == "private"
 
 
 def test_fix_is_found_by_hand_by_what_a_command_printed(learnt: Path) -> None:

@@ -92,7 +92,7 @@ def test_next_boot_shows_what_waits_in_three_lines(tmp_path: Path) -> None:
     shown = call_hook(store, "claude-code", "session-start", told=event).context
 
     lines = shown.splitlines()
-    start = next(n for n, line in enumerate(lines) if line.startswith("SAID BY THE USER"))
+    start = next(n for n, line in enumerate(lines) if line.startswith("FROM PROMPTS"))
     assert "brain review" in lines[start]
     assert len([line for line in lines[start:] if line.startswith("- mem_")]) == 2
     assert "Not shown of unconfirmed: 1" in shown
@@ -146,7 +146,8 @@ def test_nothing_is_stored_of_an_agents_command_and_where_it_is_unwanted(
     store = tmp_path / "brain.db"
     event: dict[str, object] = {"session_id": "s1", "prompt": prompt}
     words = ("claude-code", "user-prompt-submit", "--detached")
-    assert call_hook(store, *words, told=event, **environment).status == 0
+    answered = call_hook(store, *words, told=event, **environment)
+    assert (answered.status, answered.err) == (0, "")
 
     with commonbrain.open(store) as brain:
         assert (active(brain), waiting(brain)) == ({}, [])

@@ -114,6 +114,12 @@ def test_a_place_that_the_text_names_is_cited_if_it_exists(brain: Brain, root: P
     assert [one.line() for one in only(brain, text).cites] == ["src/pay.py:3 (changed)"]
 
 
+def test_words_that_can_be_no_path_are_stored(brain: Brain) -> None:
+    for word in ("x" * 300, "x/" * 150 + "y", "\U0001f600" * 120, "~" * 300):
+        [item] = brain.remember(f"The token {word}:12 is what the log printed.").items
+        assert item.status == "stored"
+
+
 def test_removed_code_ranks_last_and_what_binds_stays(brain: Brain, root: Path) -> None:
     brain.remember(TEXT, cites=["src/pay.py#charge"])
     brain.remember("Card refunds never fail at the gateway, says support")

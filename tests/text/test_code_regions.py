@@ -108,7 +108,14 @@ def test_any_text_can_be_cited_and_searched(text: str, symbol: str) -> None:
 def test_a_file_made_to_take_long_takes_no_longer_than_its_size() -> None:
     seen = source(PYTHON).fingerprint(Region(line=8, lines=5))
     assert seen is not None
-    for text in ("(" * 200_000, "a " * 200_000, "'" * 200_000, "def \n" * 50_000, "\n" * 300_000):
+    for text in (
+        "(" * 200_000,
+        "a " * 200_000,
+        "'" * 200_000,
+        '\\"' * 100_000,
+        "def \n" * 50_000,
+        "\n" * 300_000,
+    ):
         assert source(text).find(seen) is None
         assert not list(source(text, is_python=True).definitions("total"))
 

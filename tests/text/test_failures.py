@@ -180,6 +180,19 @@ def test_hostile_output_takes_no_more_than_its_length(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["make " + " " * 60_000 + "x", "\n" * 60_000 + "x", "A=b " * 15_000, "2>&1 " * 12_000],
+)
+def test_hostile_command_is_read_at_once(command: str) -> None:
+    began = process_time()
+    command_key(command)
+    is_failure(command, 1, output="")
+
+    # In quadratic time it would take minutes.
+    assert process_time() - began < 2
+
+
+@pytest.mark.parametrize(
     ("command", "key"),
     [
         ("cd web && npm test -- --run 2>&1 | tail -40", "npm test"),

@@ -179,7 +179,10 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         hooks.call("session-start", source="startup", transcript_path="/home/ann/t.jsonl")
         hooks.call("user-prompt-submit", prompt=PROMPT, transcript_path="/home/ann/t.jsonl")
         hooks.call("file-edited", tool_input=edit, transcript_path="/home/ann/t.jsonl")
-        hooks.call("before-commit", tool_input={"command": f"git commit -m {UNSENT}"})
+        line = (
+            f"git commit -m {UNSENT} && mysql -p{UNSENT} -u root && sh /home/ann/{UNSENT}/ship.sh"
+        )
+        hooks.call("before-commit", tool_input={"command": line})
         hooks.call(
             "stop",
             last_assistant_message=f"{UNSENT}\n\nThe root cause was a pool that was closed twice.",
@@ -192,7 +195,7 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         "session-start": {"cause": "startup"},
         "user-prompt-submit": {"prompt": PROMPT},
         "file-edited": {"files": ["src/bank.py"], "edited": "def settle"},
-        "before-commit": {"command": "git commit -m"},
+        "before-commit": {"command": "git commit -m\nmysql -u\nsh ship.sh ship.sh"},
         "stop": {"reply": "The root cause was a pool that was closed twice."},
     }
     assert len(answers.requests) == len(fields)

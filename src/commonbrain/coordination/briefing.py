@@ -14,7 +14,7 @@ from commonbrain.model.recall_result import BINDING
 from commonbrain.text.tokens import estimate
 
 UNCONFIRMED: Final = (
-    "SAID BY THE USER, NOT CONFIRMED: ask them; they confirm it with `brain review`"
+    "FROM PROMPTS, NOT CONFIRMED BY THE USER: ask them; they confirm it with `brain review`"
 )
 MORE: Final = "MORE BLOCKERS, SKILLS AND PINNED NOTES"
 

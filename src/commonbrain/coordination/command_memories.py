@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.coordination.sessions import note_shown
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
+from commonbrain.ingestion.failures import FAILURE_LABEL
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, Severity, kinds_where, severity_of
 from commonbrain.model.query import Filter, is_allowed
@@ -143,6 +144,9 @@ def _memories_about(unit: UnitOfWork, commands: Sequence[ShellCommand]) -> list[
 def _is_about(memory: Memory, commands: Sequence[ShellCommand], *, project: str | None) -> bool:
     skill = skill_of(memory)
     if skill is not None and not skill.holds_in(project):
+        return False
+    if memory.label == FAILURE_LABEL:
+        # It is shown at the failure, where it helps.
         return False
     if memory.kind is Kind.RULE and not _binds(memory):
         # What binds is what a person wrote or confirmed, and another rule could seem to.

@@ -62,7 +62,8 @@ _SAYS_FAILED: Final = re.compile(
     r"|Traceback \(most|panic: |thread '.*' panicked|npm (?:ERR!|error)|BUILD FAILED|FAILURE: "
     r"|make(?:\[\d+\])?: \*\*\* |fatal: |Caused by: |Exception in thread"
     r"|[\w.]*(?:Error|Exception): "
-    r"|Test Suites: \d+ failed|Tests: +\d+ failed| *Tests? +\d+ failed| *\d+ failed\b"
+    r"|Test Suites: [1-9]\d* failed|Tests: +[1-9]\d* failed| *Tests? +[1-9]\d* failed"
+    r"| *[1-9]\d* failed\b"
     r"|.*\b\d+ problems? \([1-9]|\s?(?:ELIFECYCLE|ERR_PNPM)"
     r"|[\w./@-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?(?:error\b|missing |undefined|cannot "
     r"|no required module))",
@@ -97,6 +98,8 @@ class FailedCommand:
     """The digest of what is run again."""
     command: str
     attempts: tuple[Attempt, ...]
+    folder: str = ""
+    """The digest of the folder into which it goes first; empty if it goes into none."""
     shown: tuple[str, ...] = ()
     """Ids of the memories that were shown at its failures."""
     is_test_first: bool = False
@@ -185,7 +188,7 @@ class FailureLog:
             return _with_edit(state, event), None
         if not event.command:
             return state, None
-        if not state.outstanding and event.exit_code == 0:
+        if not state.outstanding and event.exit_code == 0 and "|" not in event.command:
             # Most commands: nothing more is imported for them.
             return replace(state, tests=()), None
         return _after_command(state, event)
@@ -243,6 +246,7 @@ def _parse(value: Any) -> SessionFailures:  # noqa: ANN401 any JSON
                     )
                     for attempt in one["attempts"]
                 ),
+                folder=str(one["folder"]),
                 shown=tuple(map(str, one["shown"])),
                 is_test_first=one["is_test_first"] is True,
             )
@@ -260,8 +264,10 @@ def _with_edit(state: SessionFailures, event: HookEvent) -> SessionFailures:
     if not state.outstanding or not files:
         return state
     names = [_screened(_in_folder(one, event.folder)) for one in files]
-    lines = tuple(_screened("\n".join(event.changes)).splitlines())
-    steps = [FixStep(file=name, lines=lines if len(names) == 1 else ()) for name in names if name]
+    # A line of a key, or half a token, is none that a scanner knows.
+    is_clean = len(names) == 1 and _screened(event.edited) == event.edited
+    lines = event.changes if is_clean else ()
+    steps = [FixStep(file=name, lines=lines) for name in names if name]
     return _with_steps(state, steps)
 
 
@@ -307,26 +313,40 @@ def _after_command(state: SessionFailures, event: HookEvent) -> tuple[SessionFai
     from commonbrain.text.failures import command_key  # noqa: PLC0415 only failures need it
 
     key = _digest(command_key(event.command))
+    known = _same_command(state, event, key=key)
     status = _status(event)
     attempt = _attempt(event) if status is _Status.FAILED else None
     if attempt is not None:
-        return _with_failure(state, event, key=key, attempt=attempt), Failed(
+        return _with_failure(state, event, key=key, known=known, attempt=attempt), Failed(
             key=key, excerpt=attempt.excerpt
         )
     state = replace(state, tests=())
     if status is not _Status.PASSED:
         return state, None
-    passed = next((one for one in state.outstanding if one.key == key), None)
-    if passed is None:
+    if known is None:
         command = _screened(event.command)[:_COMMAND_CHARS_MAX] if _changes(event.command) else ""
         return _with_steps(state, [FixStep(command=command)]) if command else state, None
-    rest = tuple(one for one in state.outstanding if one is not passed)
+    rest = tuple(one for one in state.outstanding if one is not known)
     state = replace(state, outstanding=rest)
-    if not passed.fixed:
+    if not known.fixed:
         flaky = tuple(dict.fromkeys([*state.flaky, key]))[-_RECENT_MAX:]
         return replace(state, flaky=flaky), None
-    is_lesson = not passed.is_test_first and key not in state.flaky
-    return state, Passed(command=passed) if is_lesson else None
+    is_lesson = not known.is_test_first and key not in state.flaky
+    return state, Passed(command=known) if is_lesson else None
+
+
+def _same_command(state: SessionFailures, event: HookEvent, *, key: str) -> FailedCommand | None:
+    """Return the failed command that is run again; `npm test` of another folder is another one."""
+    folder = _folder_of(event.command)
+    alike = (one for one in state.outstanding if one.key == key)
+    return next((one for one in alike if not (folder and one.folder) or one.folder == folder), None)
+
+
+def _folder_of(command: str) -> str:
+    from commonbrain.text.failures import command_folder  # noqa: PLC0415 see `_after_command`
+
+    folder = command_folder(command)
+    return _digest(folder) if folder else ""
 
 
 def _changes(command: str) -> bool:
@@ -337,14 +357,21 @@ def _changes(command: str) -> bool:
 
 def _status(event: HookEvent) -> _Status:
     """Return how a command ended; without an exit status, its output says it."""
-    from commonbrain.text.failures import is_failure  # noqa: PLC0415 see `_after_command`
+    from commonbrain.text.failures import (  # noqa: PLC0415 see `_after_command`
+        is_failure,
+        read_failure,
+    )
 
     code = event.exit_code
     if code != 0 and _READ_ONLY.match(event.command):
         return _Status.NEITHER
-    if code is None:
-        code = 1 if _SAYS_FAILED.search(event.output) else 0
-    if code == 0:
+    has_error = _SAYS_FAILED.search(event.output) is not None
+    if code is None and not has_error and read_failure(event.output) is not None:
+        return _Status.NEITHER
+    # A pipe has the status of its last command.
+    if has_error and (code is None or (code == 0 and "|" in event.command)):
+        code = 1
+    if not code:
         return _Status.PASSED
     has_failed = code != INTERRUPTED and is_failure(event.command, code, output=event.output)
     return _Status.FAILED if has_failed else _Status.NEITHER
@@ -359,20 +386,25 @@ def _attempt(event: HookEvent) -> Attempt | None:
 
 
 def _with_failure(
-    state: SessionFailures, event: HookEvent, *, key: str, attempt: Attempt
+    state: SessionFailures,
+    event: HookEvent,
+    *,
+    key: str,
+    known: FailedCommand | None,
+    attempt: Attempt,
 ) -> SessionFailures:
-    known = next((one for one in state.outstanding if one.key == key), None)
+    others = (one for one in state.outstanding if one is not known)
     if known is None:
-        known = FailedCommand(
+        failed = FailedCommand(
             key=key,
             command=_screened(event.command)[:_COMMAND_CHARS_MAX],
             attempts=(attempt,),
+            folder=_folder_of(event.command),
             is_test_first=_names_edited_test(state, event),
         )
     else:
-        known = replace(known, attempts=_after_another(known.attempts, attempt))
-    others = (one for one in state.outstanding if one.key != key)
-    return replace(state, outstanding=(*others, known)[-_OUTSTANDING_MAX:], tests=())
+        failed = replace(known, attempts=_after_another(known.attempts, attempt))
+    return replace(state, outstanding=(*others, failed)[-_OUTSTANDING_MAX:], tests=())
 
 
 def _after_another(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:

@@ -16,13 +16,18 @@ from commonbrain.hooks.failure_log import (
     captures_failures,
 )
 from commonbrain.hooks.table import HOOKS
-from commonbrain.ingestion.failures import FAILURE_LABEL, FixedFailure, failure_in
+from commonbrain.ingestion.failures import (
+    FAILURE_KEY,
+    FAILURE_LABEL,
+    FixedFailure,
+    failure_in,
+)
 from commonbrain.ingestion.preparation import draft_of
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
-from commonbrain.model.scope import Scope
+from commonbrain.model.scope import Authority, Scope
 from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.failures import RecallForFailure
 from commonbrain.runtime.settings_loading import load_settings, login_name
@@ -124,7 +129,9 @@ class FailureHook:
         # It may have been forgotten or revised since it was shown.
         with suppress(CommonbrainError):
             memory = self.brain.get(id_, bump=False)
-            if memory.scope is Scope.PRIVATE and memory.label == FAILURE_LABEL:
+            is_captured = FAILURE_KEY in (memory.attachment or {})
+            is_of_model = memory.authority is Authority.MODEL
+            if memory.scope is Scope.PRIVATE and is_captured and is_of_model:
                 self.brain.revise.supersede(
                     id_,
                     memory.body or "",

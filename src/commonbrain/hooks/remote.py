@@ -6,8 +6,9 @@ needs and nothing else, and uses no path, process or folder of the client.
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +72,8 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         UnavailableError: the server does not answer in time, is no Commonbrain, or refuses.
 
     """
-    fields = NEEDS.get(context.hook.action)
+    needs = NEEDS.get(context.hook.action)
+    fields = needs(context) if needs else None
     if fields is None:
         return None
     remaining_s = max(_LEAST_S, until - monotonic())
@@ -82,7 +84,7 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         "has_hooks": context.folder.has_hooks,
         "capture": context.capture,
         "remaining_s": round(remaining_s, 3),
-        "fields": {name: text for name, text in fields(context).items() if text},
+        "fields": {name: text for name, text in fields.items() if text},
     }
     at = endpoint(memory.url)
     key = read_key(memory.key_file) if memory.has_key else None
@@ -119,7 +121,7 @@ def _note(context: HookContext, *, is_shown: bool) -> None:
     """Record here what the session was shown: a server keeps no files of its clients."""
     event = context.event
     match context.hook.action:
-        case HookAction.TOOL if event.files:
+        case HookAction.TOOL | HookAction.TOOL_USED if event.files:
             context.runs.mark_searched(event.conversation, event.files)
         case HookAction.TOOL if event.command and not is_shown:
             # A prompt does not need this import.
@@ -149,8 +151,23 @@ def _tool(context: HookContext) -> Mapping[str, Any]:
     # A prompt does not need this import. What a command is said to do stays on this machine.
     from commonbrain.text.commands import read_commands  # noqa: PLC0415
 
-    keys = "\n".join(one.key for one in read_commands(event.command))
-    return {**whose, "command": keys[:TEXT_CHARS_MAX]}
+    keys = (one.key.split() for one in read_commands(event.command))
+    lines = (" ".join(_name(word) for word in words if not _VALUE.match(word)) for words in keys)
+    return {**whose, "command": "\n".join(lines)[:TEXT_CHARS_MAX]}
+
+
+_VALUE: Final = re.compile(r"-[A-Za-z](?![A-Za-z]{0,3}$)")
+"""A short option that may hold what it sets, such as a password."""
+
+
+def _name(path: str) -> str:
+    """Return the name of a file outside of the project, whose path stays on this machine."""
+    return PurePath(path).name if path.startswith(("/", "~")) or path[1:2] == ":" else path
+
+
+def _used(context: HookContext) -> Mapping[str, Any] | None:
+    """Return what an edit needs in a client that is shown nothing before it."""
+    return _edit(context) if context.event.files else None
 
 
 def _edit(context: HookContext) -> Mapping[str, Any]:
@@ -158,7 +175,7 @@ def _edit(context: HookContext) -> Mapping[str, Any]:
     event = context.event
     code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
     definitions = (f"def {name}" for name in sorted(code.symbols))
-    files = [one for one in code.files if len(one) <= PATH_CHARS_MAX]
+    files = [_name(one) for one in code.files if len(one) <= PATH_CHARS_MAX]
     return {"files": files[:FILES_MAX], "edited": "\n".join(definitions)[:TEXT_CHARS_MAX]}
 
 
@@ -176,11 +193,11 @@ def _summary(context: HookContext) -> Mapping[str, Any]:
     return {"summary": both_ends(context.event.summary)}
 
 
-NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]] | None]] = {
+NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any] | None] | None]] = {
     HookAction.BOOT: lambda context: {"cause": context.event.cause[:NAME_CHARS_MAX]},
     HookAction.RECALL: _prompt,
     HookAction.TOOL: _tool,
-    HookAction.TOOL_USED: None,
+    HookAction.TOOL_USED: _used,
     HookAction.NOTE: None,
     HookAction.PRIME: lambda context: {
         "subagent": context.event.subagent,

@@ -55,8 +55,12 @@ def _failed(payload: Mapping[str, Any], error: str) -> ToolResult:
     """Read Claude Code's error, which begins with the exit status, or Cursor's."""
     stated = _CLAUDE_STATUS.match(error)
     output = error[stated.end() :] if stated else error
-    code = int(stated[1]) if stated else 1
-    is_stopped = payload.get("is_interrupt") is True or payload.get("failure_type") == "timeout"
+    # An error of Claude Code without a status is not the command's: it was not allowed to run.
+    of_cursor = 1 if "error_message" in payload else INTERRUPTED
+    code = int(stated[1]) if stated else of_cursor
+    is_stopped = payload.get("is_interrupt") is True or payload.get("failure_type", "error") != (
+        "error"
+    )
     return ToolResult(
         output=output,
         exit_code=INTERRUPTED if is_stopped or _RUNNING.match(output) else code,

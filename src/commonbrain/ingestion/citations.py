@@ -132,6 +132,7 @@ def _parsed(text: str) -> CodePlace:
     if place is None:
         raise InvalidInputError(
             f"{text[:80]!r} is no place in code.",
-            hint="Give path:line, path:line-line or path#symbol, such as src/pay.py:40.",
+            hint="Give path:line, path:line-line or path#symbol, such as src/pay.py:40, from the "
+            "root of the repository or this folder, without `..`.",
         )
     return place

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FAILURE_LABEL: Final = "failure"
 """The label of failures that were captured with their fix."""
-_KEY: Final = "failure"
+FAILURE_KEY: Final = "failure"
 """The member of their attachment."""
 _ERROR_CHARS_MAX: Final = 240
 _COMMAND_CHARS_MAX: Final = 120
@@ -54,7 +54,7 @@ class FixedFailure:
     def attachment(self) -> Mapping[str, object]:
         """What a program needs to know it again."""
         fix = {"files": list(self.files), "commands": list(self.commands)}
-        return {_KEY: {"command": self.command, "excerpt": self.excerpt, **fix}}
+        return {FAILURE_KEY: {"command": self.command, "excerpt": self.excerpt, **fix}}
 
     def has_fix_of(self, other: FixedFailure) -> bool:
         """Return whether one of its edits or commands is one of another failure's, too."""
@@ -70,7 +70,7 @@ class FixedFailure:
 
 def failure_in(memory: Memory) -> FixedFailure:
     """Return the failure that a memory is about; an empty one if it is about none."""
-    given = (attachment_in(memory.payload) or {}).get(_KEY)
+    given = (attachment_in(memory.payload) or {}).get(FAILURE_KEY)
     if not isinstance(given, Mapping):
         return FixedFailure()
     values = cast("Mapping[str, Any]", given)
@@ -88,7 +88,7 @@ def failure_in(memory: Memory) -> FixedFailure:
 
 def failure_marks(attachment: Mapping[str, object] | None) -> Sequence[str]:
     """Return the topics under which a draft with this attachment is looked up; mostly none."""
-    given = attachment.get(_KEY) if attachment else None
+    given = attachment.get(FAILURE_KEY) if attachment else None
     if not isinstance(given, Mapping):
         return ()
     # Most memories are about no failure.

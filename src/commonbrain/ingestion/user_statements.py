@@ -47,7 +47,7 @@ def store_statements(remember: Remember, prompt: str, *, source: str | None) -> 
             auto_captured=not is_at_once,
         )
         batch = remember.prepare([draft], DEFAULT_OPTIONS)
-        if not is_at_once:
+        if not is_at_once and batch.ready:
             batch = replace(batch, options=_as_proposal(remember, batch.ready[0]))
         remember.store(batch)
 

@@ -94,7 +94,7 @@ class _Layout:
             last = [] if not self.lines or self.lines[-1].endswith("\n") else [line_end]
             return [*self.lines, *last, f"extensions:{line_end}", *block]
         # `extensions: {}` gets its first entry in block style.
-        head = re.sub(r":\s*(?:\{\s*\}|null|~)", ":", self.lines[self.head])
+        head = re.sub(r":\s*(?:\{\s*\}|null|~)", ":", self.lines[self.head], count=1)
         between = [head, *self.lines[self.head + 1 : self.end]]
         if not between[-1].endswith("\n"):
             between[-1] += line_end

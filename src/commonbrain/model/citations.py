@@ -17,6 +17,7 @@ _PLACE: Final = re.compile(
     r"(?P<path>[^\s:#`'\"<>|*?\\]{1,400})"
     r"(?::(?P<line>[1-9]\d{0,6})(?:-(?P<end>[1-9]\d{0,6}))?|#(?P<symbol>[^\W\d][\w.]{0,119}))"
 )
+_BEGINNING: Final = re.compile(rf"(?<![^\s:#`'\"<>|*?\\]){_PLACE.pattern}")
 _PATH: Final = re.compile(r"/?(?:[^/]+/)*[^/]+")
 
 
@@ -127,7 +128,7 @@ def parse_place(text: str) -> CodePlace | None:
 
 def places_in(text: str) -> Iterator[CodePlace]:
     """Find the places in code that a text names by their line."""
-    for match in _PLACE.finditer(text):
+    for match in _BEGINNING.finditer(text):
         place = _place_of(match)
         if place is not None and place.line is not None:
             yield place

@@ -259,6 +259,16 @@ def command_key(command: str) -> str:
     return " ".join(word for word in text.split() if not _QUIET_OPTION.match(word))
 
 
+def command_folder(command: str) -> str:
+    """Return the name of the folder into which a command goes first; empty if it goes into none."""
+    text = command[:_COMMAND_CHARS_MAX].strip()
+    if shell := _SHELL.match(text):
+        text = shell["command"].strip()
+    before = _BEFORE.match(_STATUS.sub("", text))
+    path = before[0].replace(";", " ").replace("&&", " ").split()[-1] if before else ""
+    return _SLASH.split(path.rstrip("/"))[-1]
+
+
 _ASKING: Final = lazy_pattern(
     r"^(?:test|\[|\[\[|e?grep|rg|ag|diff|cmp|git (?:diff|grep|merge-base)|which|command -v|type|ls"
     r"|pgrep|false)(?:\s|$)"
@@ -388,6 +398,9 @@ def excerpt(output: str, chars_max: int) -> str:
     budget = chars_max - sum(len(one) + 1 for one in places)
     chosen: list[str] = []
     for line in sorted(failure.lines, key=lambda one: not one.sort):
+        # What a line quotes is read from it again, and a secret keeps the word before it.
+        if any(one.endswith(line.printed) for one in chosen):
+            continue
         budget -= len(line.printed) + 1
         if budget >= 0 or not chosen:
             chosen.append(line.printed)
