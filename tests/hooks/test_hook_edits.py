@@ -277,6 +277,16 @@ def test_what_is_no_blocker_is_shown_once_a_session_and_to_each_subagent(
     assert committed(brain, "make deploy", subagent="a1", runs=runs) == ""
 
 
+def test_blocker_that_comes_during_a_session_is_shown_at_a_command_that_it_knows(
+    brain: Brain, tmp_path: Path
+) -> None:
+    runs = HookRuns(tmp_path)
+    assert committed(brain, "git push origin main", runs=runs) == ""
+    brain.remember("Never git push to main: the deploy is frozen.", kind="rule", severity="BLOCKER")
+
+    assert "the deploy is frozen" in committed(brain, "git push origin main", runs=runs)
+
+
 def test_rule_of_a_model_is_not_shown_before_a_command(brain: Brain) -> None:
     model = brain.as_model()
     model.remember("Deploys go out with make deploy --skip-checks.", kind="rule")
@@ -313,9 +323,9 @@ def test_command_that_no_memory_names_ends_before_the_store_is_opened(
 
         assert is_idle(hook, event, folder=folder, store=store, runs=HookRuns()), command
 
-    runs, event = HookRuns(tmp_path), HookEvent(session=SESSION, command="make deploy")
+    runs, event = HookRuns(tmp_path), HookEvent(session=SESSION, command="make lint")
     assert is_idle(hook, event, folder=folder, store=store, runs=runs)
-    assert runs.has_searched(SESSION, "make deploy")
+    assert runs.has_searched(SESSION, "make lint")
     # Whether a store names it is not seen again, not even if it is unreadable.
     store.write_text("broken")
     assert is_idle(hook, event, folder=folder, store=store, runs=runs)

@@ -360,7 +360,7 @@ def test_store_that_cannot_be_read_stops_no_command(tmp_path: Path) -> None:
 
 
 def test_edit_is_not_shown_the_failures_that_it_fixed_before(learnt: Path) -> None:
-    assert Session(learnt, "edit").edits().out == ""
+    assert Session(learnt, "edit", client="gemini").edits().out == ""
 
 
 def test_command_that_fails_behind_a_pipe_has_not_passed(store: Path) -> None:

@@ -114,6 +114,20 @@ def test_a_place_that_the_text_names_is_cited_if_it_exists(brain: Brain, root: P
     assert [one.line() for one in only(brain, text).cites] == ["src/pay.py:3 (changed)"]
 
 
+@pytest.mark.parametrize(
+    ("line", "text"), [(1, "PORT = 5433\nX = 1\n"), (2, "PORT = 5432\nX = 2\n")]
+)
+def test_a_changed_first_or_last_line_is_changed(
+    brain: Brain, root: Path, line: int, text: str
+) -> None:
+    (root / "port.py").write_text("PORT = 5432\nX = 1\n")
+    brain.remember("This line of the ports is fixed", cites=[f"port.py:{line}"])
+    (root / "port.py").write_text(text)
+
+    [item] = brain.recall("lines of the ports").items
+    assert [one.status for one in item.cites] == ["changed"]
+
+
 def test_words_that_can_be_no_path_are_stored(brain: Brain) -> None:
     for word in ("x" * 300, "x/" * 150 + "y", "\U0001f600" * 120, "~" * 300):
         [item] = brain.remember(f"The token {word}:12 is what the log printed.").items

@@ -36,6 +36,21 @@ def test_memory_is_about_a_command_that_it_names(subtests: pytest.Subtests) -> N
             assert result is case["shown"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["./scripts/deploy.sh prod", "bash scripts/deploy.sh", "git push --force"],
+)
+def test_command_is_read_from_its_key(command: str) -> None:
+    [read] = read_commands(command)
+
+    assert read_commands(read.key) == (read,)
+
+
+def test_text_to_search_for_is_no_command() -> None:
+    for command in ('grep -rn "git push --force" .', 'rg "kubectl apply" .'):
+        assert not any(one.kinds for one in read_commands(command))
+
+
 def test_commit_is_recognised_in_every_shell_form(subtests: pytest.Subtests) -> None:
     for command in [
         "git commit",

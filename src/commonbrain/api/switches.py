@@ -19,12 +19,27 @@ def check_switched_on(
         RejectedError: `paused`, a write during a pause; `switched_off`, by a file of the folder.
 
     """
+    is_read = isinstance(request, VerbRequest) and request.verb.is_read_only
+    is_left_on = operation.name in LEFT_ON
+    _check(caller, is_read=is_read or operation.is_read_only or is_left_on, is_left_on=is_left_on)
+
+
+def check_import_is_on(caller: Caller) -> None:
+    """Check that an agent of this machine may import.
+
+    Raises:
+        RejectedError: as for a call that writes.
+
+    """
+    _check(caller, is_read=False, is_left_on=False)
+
+
+def _check(caller: Caller, *, is_read: bool, is_left_on: bool) -> None:
     if caller.authority is Authority.PERSON or caller.admission is not None:
         return
-    is_read = isinstance(request, VerbRequest) and request.verb.is_read_only
-    if not (is_read or operation.is_read_only) and (pause := pause_in(os.environ)):
+    if not is_read and (pause := pause_in(os.environ)):
         raise paused_error(pause)
     folder = caller.contact.cwd
     file = find_folder_config(Path(folder)).memory_off_by if folder else None
-    if file is not None and operation.name not in LEFT_ON:
+    if file is not None and not is_left_on:
         raise switched_off_error(file)

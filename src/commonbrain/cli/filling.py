@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from commonbrain.api.switches import check_import_is_on
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import progress
 from commonbrain.client import Brain
 from commonbrain.hooks.runner import run_detached
+from commonbrain.hosts import is_url
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.plan import search_terms
@@ -129,6 +131,7 @@ def fill(
     """
     done = list[FilledSource]()
     with state.open() as brain:
+        check_import_is_on(brain.caller)
         if waits:
             try:
                 _import_all(brain, sources, is_shown=is_shown, done=done)
@@ -182,6 +185,9 @@ def _enqueue(brain: Brain, source: FoundSource) -> FilledSource:
 def _start_worker(state: GlobalOptions) -> None:
     """Start a process that runs the jobs that wait, and ends."""
     options = {"--store": state.store, "--tenant": state.tenant}
+    if is_url(state.store or ""):
+        # Others can read a command line, and a URL may hold a password.
+        os.environ["COMMONBRAIN_STORE"] = str(options.pop("--store"))
     words = [word for name, value in options.items() if value for word in (name, value)]
     run_detached([*words, "worker", "--once", "--kinds", "import"], b"")
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations.job import render_job
+from commonbrain.api.switches import check_import_is_on
 from commonbrain.cli.context import GlobalOptions
 from commonbrain.cli.terminal import Sanitized, print_error, print_value, progress, short_path
 from commonbrain.client import Brain
@@ -111,6 +112,7 @@ def _run_import(state: GlobalOptions, source: _ImportSource, *, as_json: bool) -
         _enqueue_import(state, source, as_json=as_json)
         return
     with state.open() as brain:
+        check_import_is_on(brain.caller)
         report = _import_with_progress(brain, source, is_shown=not as_json)
         is_confirmed = brain.caller.authority is Authority.PERSON
     if as_json:
@@ -255,6 +257,7 @@ def _enqueue_import(state: GlobalOptions, source: _ImportSource, *, as_json: boo
             "--dry-run and --background exclude each other.", hint="Give one of them."
         )
     with state.open() as brain:
+        check_import_is_on(brain.caller)
         job = brain.jobs.import_(source.format, source.path, project=source.project)
     if as_json:
         print_value(job)

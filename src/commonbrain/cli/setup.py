@@ -27,6 +27,7 @@ from commonbrain.cli.terminal import (
     print_value,
     short_path,
 )
+from commonbrain.hosts import is_url
 from commonbrain.integrations import CLIENTS, HOOKS_FILES, ConfigEdit, apply
 from commonbrain.integrations.detection import FoundClient, find_clients
 from commonbrain.integrations.restoring import Restoration, UndoneFile, restore
@@ -123,7 +124,7 @@ def run_setup(state: GlobalOptions, options: SetupOptions) -> None:
     sources = agent_sources() if options.has_import else []
     asks = state.output.is_interactive and not options.is_confirmed
     if options.is_dry_run or not (asks or options.is_confirmed):
-        _show_preview(clients, sources, as_json=options.as_json)
+        _show_preview(state, clients, sources=sources, as_json=options.as_json)
         return
     if not options.as_json:
         _print_clients(clients)
@@ -132,7 +133,7 @@ def run_setup(state: GlobalOptions, options: SetupOptions) -> None:
     clients = _connect(clients, options)
     if not options.as_json:
         _print_changes(clients, is_dry_run=False)
-        _print_sources(sources)
+        _print_sources(state, sources)
     if asks:
         sources = _ask("Import", sources, names=[one.format for one in sources])
     waits = options.waits or (state.output.is_interactive and not options.as_json)
@@ -225,14 +226,19 @@ def _print_changes(clients: Sequence[_Client], *, is_dry_run: bool) -> None:
         print_line(one.describe(is_dry_run=is_dry_run))
 
 
-def _print_sources(sources: Sequence[FoundSource]) -> None:
+def _print_sources(state: GlobalOptions, sources: Sequence[FoundSource]) -> None:
     if sources:
         Console().print(Sanitized(sources_table(sources)))
-        print_line(f"To import: {describe_sources(sources)}. {_LOCAL}")
+        local = "" if is_url(state.store or "") else f" {_LOCAL}"
+        print_line(f"To import: {describe_sources(sources)}.{local}")
 
 
 def _show_preview(
-    clients: Sequence[_Client], sources: Sequence[FoundSource], *, as_json: bool
+    state: GlobalOptions,
+    clients: Sequence[_Client],
+    *,
+    sources: Sequence[FoundSource],
+    as_json: bool,
 ) -> None:
     if as_json:
         shown = [one.as_json(is_dry_run=True) for one in clients]
@@ -240,7 +246,7 @@ def _show_preview(
         return
     _print_clients(clients)
     _print_changes(clients, is_dry_run=True)
-    _print_sources(sources)
+    _print_sources(state, sources)
     print_line("Nothing was changed. brain setup --yes does all of this.")
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum, auto
 from functools import cache, partial
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from commonbrain.api.project_folder import AT_ONCE, FolderConfig, capture_mode
@@ -211,10 +212,18 @@ class FailureLog:
             make_private_folder(path.parent)
             if not path.exists():
                 drop_old(path.parent)
-            new = path.with_name(f"{path.name}.{os.getpid()}")
-            with open(new, "w", encoding="utf-8", opener=_private) as file:
-                json.dump(asdict(state), file)
+            new = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}")
+            with open(new, "w", encoding="utf-8", opener=_private, errors="replace") as file:
+                file.write(_text_of(state))
             new.replace(path)
+
+
+def _text_of(state: SessionFailures) -> str:
+    """Return the JSON of a state, without its oldest commands if it is too long."""
+    text = json.dumps(asdict(state), ensure_ascii=False)
+    if len(text.encode("utf-8", "replace")) > _STATE_BYTES_MAX and state.outstanding:
+        return _text_of(replace(state, outstanding=state.outstanding[1:]))
+    return text
 
 
 def captures_failures(folder: FolderConfig, environment: Mapping[str, str]) -> bool:

@@ -90,6 +90,9 @@ class FailureHook:
 
     def _learn(self, command: FailedCommand) -> None:
         """Store each error of a command with its fix; what is known is confirmed instead."""
+        # First, because the new version starts without a rating.
+        for id_ in command.shown:
+            self._share(id_)
         for attempt in command.fixed:
             fixed = _fixed(command, attempt)
             known = self._known(fixed)
@@ -97,8 +100,6 @@ class FailureHook:
                 self._store(fixed)
             elif known.session != self.brain.caller.session:
                 self.brain.revise.rate(ids.show(ids.MEMORY, known.id), "up")
-        for id_ in command.shown:
-            self._share(id_)
 
     def _known(self, fixed: FixedFailure) -> Memory | None:
         """Return the memory of the same failure with the same fix."""

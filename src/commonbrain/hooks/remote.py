@@ -127,7 +127,8 @@ def _note(context: HookContext, *, is_shown: bool) -> None:
             # A prompt does not need this import.
             from commonbrain.text.commands import read_commands  # noqa: PLC0415
 
-            keys = tuple(one.key for one in read_commands(event.command))
+            commands = read_commands(event.command)
+            keys = tuple(one.key for one in commands if not one.kinds)
             context.runs.mark_searched(event.conversation, keys)
         case HookAction.SUMMARISE:
             context.runs.forget(event.session)

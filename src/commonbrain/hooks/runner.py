@@ -288,12 +288,14 @@ def _may_name_command(event: HookEvent, *, store: str | Path | None, runs: HookR
     commands = [
         one
         for one in read_commands(event.command)
-        if not runs.has_searched(event.conversation, one.key)
+        # Rules on commits, deploys and the like may be stored at any time.
+        if one.kinds or not runs.has_searched(event.conversation, one.key)
     ]
     phrases = list(dict.fromkeys(one for command in commands for one in command.phrases))
     is_named = bool(phrases) and store_may_mention(store, phrases, environment=os.environ)
     if commands and not is_named:
-        runs.mark_searched(event.conversation, tuple(one.key for one in commands))
+        keys = tuple(one.key for one in commands if not one.kinds)
+        runs.mark_searched(event.conversation, keys)
     return is_named
 
 

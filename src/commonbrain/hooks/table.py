@@ -331,7 +331,7 @@ def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(given, dict):
         return {}
     values = cast("dict[str, Any]", given)
-    if payload.get("tool_name") in _STARTERS:
+    if _text(payload, ("tool_name",)) in _STARTERS:
         kind = _name(_text(values, ("subagent_type", "agent_type")))
         return {"task": _text(values, ("prompt", "message")), "subagent_type": kind}
     each = [values, *_objects(values.get("edits"))]

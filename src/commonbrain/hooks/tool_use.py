@@ -63,7 +63,8 @@ def show_for_command(
     read = partial(recall, commands)
     result = brain.services.audited(view.caller, action="recall for command", read=read)
     if not result.binds:
-        runs.mark_searched(event.conversation, tuple(one.key for one in commands))
+        keys = tuple(one.key for one in commands if not one.kinds)
+        runs.mark_searched(event.conversation, keys)
     _mark(event, runs, ids=[one.id for one in (*result.binding, *result.informing)])
     lines = _lines(result, has_only_blockers=has_only_blockers)
     if not lines:

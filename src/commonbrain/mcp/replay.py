@@ -152,8 +152,8 @@ def describe_malformed(line: bytes) -> bytes:
     return _error(_key(id_ if isinstance(id_, str | int | float) else None), _MALFORMED, text=text)
 
 
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
-"""A text, or where an object or a list begins or ends."""
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
+"""A text, of which the last may lack its end, or where an object or a list begins or ends."""
 _ID_VALUE: Final = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18})')
 
 

@@ -19,6 +19,7 @@ from commonbrain.model.citations import (
     read_checkout,
     read_citations,
 )
+from commonbrain.model.kinds import Kind
 from commonbrain.model.recall_result import Order
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.order import assign_scores, is_persons_blocker
@@ -188,7 +189,9 @@ class _Checks:
         cites = tuple(self._cites(memory, at, is_here=is_here))
         notes = candidate.notes
         is_found = any(one.status in _HERE for one in cites)
-        if is_here and at.branch and not is_found and self._is_unmerged(at.branch):
+        # What is to be done does not depend on a branch.
+        is_learnt = memory.kind is not Kind.RULE and not is_found
+        if is_here and at.branch and is_learnt and self._is_unmerged(at.branch):
             notes = (*notes, f"on branch {at.branch}, not merged")
         if cites or notes != candidate.notes:
             return replace(candidate, cites=cites, notes=notes)

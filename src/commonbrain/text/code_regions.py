@@ -262,13 +262,16 @@ class SourceText:
 
     def _between(self, seen: Fingerprint) -> tuple[int, int] | None:
         """Return the lines between the two that were around the code, nearest to its place."""
-        if seen.before is None or seen.after is None:
-            return None
+        # Above the first line is the beginning of the file, below the last one its end.
+        end = len(self.lines) + 1
         befores = [at for at, mark in enumerate(self.marks, 1) if mark == seen.before]
+        befores = [0] if seen.before is None else befores
         pairs: list[tuple[int, int]] = []
         for before in befores[:_DEFINITIONS_MAX]:
-            following = range(before + 1, min(before + 1 + LINES_MAX, len(self.lines) + 1))
+            following = range(before + 1, min(before + 1 + LINES_MAX, end))
             after = next((at for at in following if self.marks[at - 1] == seen.after), None)
+            if seen.after is None:
+                after = end if end <= before + LINES_MAX else None
             if after is not None:
                 pairs.append((before + 1, after))
         return min(pairs, key=lambda pair: abs(pair[0] - seen.line), default=None)

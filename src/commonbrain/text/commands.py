@@ -34,6 +34,8 @@ _LETTERS: Final = lazy_pattern(r"-[A-Za-z]{2,4}")
 
 _PRINTERS: Final = frozenset("echo printf".split())
 _SHELLS: Final = frozenset("sh bash zsh dash ksh source .".split())
+_TEXT_SHELLS: Final = _SHELLS - {"source", "."}
+"""Those that take a command as a text."""
 _INTERPRETERS: Final = _SHELLS | frozenset("python python3 node ruby perl deno bun php".split())
 _FILE_TOOLS: Final = frozenset(
     "ls cat less more head tail grep egrep rg ag find fd cd pwd tree stat wc diff sed awk sort uniq"
@@ -103,7 +105,9 @@ class ShellCommand:
     @property
     def key(self) -> str:
         """The command in one line; the same for every one that is treated alike."""
-        return " ".join(filter(None, [*self.head, self.script, *sorted(self.options)]))
+        is_program = self.script.endswith(f"/{self.head[0]}")
+        head = self.head[1:] if is_program else self.head
+        return " ".join(filter(None, [*head, self.script, *sorted(self.options)]))
 
     @property
     def kinds(self) -> "tuple[CommandKind, ...]":
@@ -173,7 +177,7 @@ def _read(words: Sequence[str]) -> Iterator[ShellCommand]:
     if at == len(words) or names[at] in _PRINTERS or not _HARMLESS.isdisjoint(words):
         return
     for word in (one for one in words if " " in one):
-        if not _SHELLS.isdisjoint(names):
+        if not _TEXT_SHELLS.isdisjoint(names):
             yield from read_commands(word)
         elif names[at] not in _FILE_TOOLS and (statement := _STATEMENT.search(word)):
             yield ShellCommand(head=tuple(statement[0].lower().split()))

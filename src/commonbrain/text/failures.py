@@ -165,13 +165,15 @@ _GENERIC: Final = lazy_pattern(
     r"|divi(?:de|sion) by zero|race detected|data race|all goroutines|connection (?:reset|refused"
     r"|closed)|econn|broken pipe|no output|deprecat|recursion|stack (?:overflow|size)|maximum call"
     r"|out of memory|invalid (?:argument|literal)|bad request|not equal|\bdiffer"
+    r"|constraint|violates|permission denied|expecting (?:value|property)|could not convert"
     r"|positional argument|already in use|unsupported operand|too many (?:values|arguments)"
     r"|not enough",
     re.IGNORECASE,
 )
 """What tells no cause: it can stand for any mistake at its place."""
 _MISSING: Final = lazy_pattern(
-    r"not found|no such|no module|cannot find|can't find|could not (?:find|resolve|be found)"
+    r"not found|no such|no module|cannot import name|cannot find|can't find|could not (?:find"
+    r"|resolve|be found)"
     r"|couldn't (?:find|resolve)|does not exist|doesn't exist|undefined:|is not defined|cannot open"
     r"|unable to (?:find|resolve|locate|load)|unresolved|no (?:\w+ )?(?:named|matching|matches"
     r"|attribute"
