@@ -13,7 +13,7 @@ from commonbrain.text.user_statements import STATEMENTS_MAX, statements_in
 
 _FILE: Final = Path(__file__).parent / "data" / "user_statements.jsonl"
 ROWS: Final = [json.loads(line) for line in _FILE.read_text("utf-8").splitlines()]
-PRECISION_MIN, RECALL_MIN = 0.95, 0.7
+PRECISION_MIN, RECALL_MIN = 0.95, 0.9
 
 
 def _bare(text: str) -> str:
@@ -52,6 +52,12 @@ def test_most_lasting_sentences_are_found_and_hardly_anything_else() -> None:
         "in the future we could use Redis",
         "Requirements:\n- always validate the input\n- never block the event loop\nBuild it.",
         "> From now on use yarn\nis that so?",
+        'rename the checkbox to "yes, remember it"',
+        "in this repo the tests fail with ENOENT",
+        "we always have to restart the pod after a deploy",
+        "Could you find out why we always have to restart the pod?",
+        "The response has two pages, note that pages start at 1",
+        "The uploader should retry twice, never block the page",
         "```\n# never run as root\n```\nexplain this",
     ],
 )

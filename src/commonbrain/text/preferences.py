@@ -44,7 +44,7 @@ _OPENING: Final = (
     r"^\W*(?:(?:and|also|so|but|ok(?:ay)?|oh|btw|by the way|just|note|one more thing|again"
     r"|remember|reminder|rule|important|preference)\b[\s,:]*)*(?:please\b[\s,]*)?"
 )
-_VERBS: Final = (
+VERBS: Final = (
     r"(?:add|address|answer|apply|ask|avoid|begin|book|bring|build|call|check|choose|cite|commit"
     r"|confirm|convert|copy|create|default|delete|deploy|describe|display|do|document"
     r"|double-check|draft|edit|end|ensure|explain|express|file|follow|force|format|give(?! up)|go"
@@ -66,14 +66,14 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 _INSTRUCTION: Final = _any(
-    rf"{_OPENING}(?:always|never)(?:, ever,?)?\s+(?:\w+ly\s+)?{_VERBS}\b",
+    rf"{_OPENING}(?:always|never)(?:, ever,?)?\s+(?:\w+ly\s+)?{VERBS}\b",
     r"\b(?:please|to|must|should|shall|will|you|we|team|everyone|agents?)\s+(?:always|never)\s+"
-    rf"{_VERBS}\b",
+    rf"{VERBS}\b",
     rf"{_OPENING}(?:{_LASTING}\b|until i say\b)(?:[^,]{{0,80}},)?[\s,:]*(?:please\s+|let's\s+)?"
-    rf"(?:you (?:should|must|can|will)\s+)?(?:only |just |always |never |{_NOT} )?{_VERBS}\b",
-    rf"{_OPENING}(?:only\s+|{_NOT}\s+)?{_VERBS}\b.*(?:\b{_LASTING}\b|\balways\W*$)",
-    rf"{_OPENING}{_NOT}\s+(?:ever\s+{_VERBS}\b"
-    rf"|{_VERBS}\b.*\b(?:unless|without|again|any ?more|(?:on|after|before|until) \w+days?)\b)",
+    rf"(?:you (?:should|must|can|will)\s+)?(?:only |just |always |never |{_NOT} )?{VERBS}\b",
+    rf"{_OPENING}(?:only\s+|{_NOT}\s+)?{VERBS}\b.*(?:\b{_LASTING}\b|\balways\W*$)",
+    rf"{_OPENING}{_NOT}\s+(?:ever\s+{VERBS}\b"
+    rf"|{VERBS}\b.*\b(?:unless|without|again|any ?more|(?:on|after|before|until) \w+days?)\b)",
     rf"{_OPENING}(?:stop|avoid|refrain from)\s+\w+ing\b(?!.*\?)",
     r"\bi(?:'d| would)? (?:want|need|expect|like) (?:you|all|every|everything|each|your)\b"
     rf".*\b(?:always|never|{_LASTING})",
