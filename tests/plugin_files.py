@@ -14,6 +14,9 @@ PROGRAM: Final[Mapping[str, str]] = {
     "cursor": "${CURSOR_PLUGIN_ROOT}/bin/brain",
 }
 """Where each client that takes plugins finds the program of this one."""
+START: Final = '[ -f "$0" ] || exit 0; . "$0"'
+"""An upgrade of the plugin removes the folder of running sessions, and a shell without its file
+would end with 2, by which clients block."""
 FILES: Final[Mapping[str, Path]] = {
     "claude-code": PLUGIN / "hooks" / "hooks.json",
     "codex": PLUGIN / "hooks" / "codex.json",
@@ -24,7 +27,8 @@ FILES: Final[Mapping[str, Path]] = {
 def hooks_of(client: str) -> str:
     """Draw the hooks of a client, which start the program by a shell."""
     program = PROGRAM[client]
-    drawn = HOOKS_FILES[client].add(None, HookCommand(brain=("sh", program)), path=FILES[client])
+    command = HookCommand(brain=("sh", "-c", START, program))
+    drawn = HOOKS_FILES[client].add(None, command, path=FILES[client])
     # Where a command is a line for the shell, the variable has to be left to it.
     return drawn.replace(f"'{program}'", f'\\"{program}\\"')
 

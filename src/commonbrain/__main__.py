@@ -44,8 +44,8 @@ def main() -> None:
         # A client runs it after each message.
         from commonbrain.hooks.status_line import run_status_line  # noqa: PLC0415
 
-        run_status_line(sys.argv[1:])
-        return
+        if run_status_line(sys.argv[1:]):
+            return
     if sys.argv[-2:] == ["mcp", "--background"]:
         # Hooks start it; it is of no use to people.
         from commonbrain.mcp.background import serve_sessions  # noqa: PLC0415

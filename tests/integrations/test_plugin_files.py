@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin_files import FILES, PLUGIN, REPOSITORY, hooks_of
+from tests.plugin_files import FILES, PLUGIN, REPOSITORY, START, hooks_of
 
 VERSION = version("commonbrain")
 PROGRAM = PLUGIN / "bin" / "brain"
@@ -84,7 +84,7 @@ def start(path: Path, *words: str, programs: tuple[str, ...]) -> subprocess.Comp
     ("programs", "printed"),
     [
         (("brain", "uvx"), "brain hook codex stop"),
-        (("uvx",), f"uvx --quiet --from commonbrain=={VERSION} brain hook codex stop"),
+        (("uvx",), f"uvx --quiet --offline --from commonbrain=={VERSION} brain hook codex stop"),
         ((), ""),
     ],
 )
@@ -94,6 +94,18 @@ def test_plugin_takes_the_installed_command_or_the_published_package(
     ended = start(tmp_path / "bin", "hook", "codex", "stop", programs=programs)
 
     assert (ended.returncode, ended.stdout.strip()) == (0, printed)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the plugin starts its program by a shell")
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_hook_of_the_plugin_ends_with_0_whatever_fails(tmp_path: Path, shell: str) -> None:
+    (tmp_path / "brain").write_text("#!/bin/sh\nexit 2\n")
+    (tmp_path / "brain").chmod(0o755)
+    for program in (PROGRAM, tmp_path / "removed"):
+        words = [shell, "-c", START, str(program), "hook", "codex", "stop"]
+        ended = subprocess.run(words, capture_output=True, env={"PATH": str(tmp_path)}, check=False)
+
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the plugin starts its program by a shell")

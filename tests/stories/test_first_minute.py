@@ -63,7 +63,7 @@ def test_one_command_connects_and_fills_and_another_undoes_it(machine: Path) -> 
     assert json.loads(brain("status", "--json"))["memories"] == 0
 
     report = brain("setup", "--yes", "--wait")
-    assert "claude-code: added the server commonbrain to ~/.claude.json, added 7 hooks" in report
+    assert "claude-code: added the server commonbrain to ~/.claude.json, added 9 hooks" in report
     assert "Backup: ~/.claude.json.bak" in report
     assert "nothing is sent anywhere" in report
     assert "Imported 4 sessions of 2 agents and 1 file of notes: 16 new memories" in report

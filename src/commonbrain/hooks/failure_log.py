@@ -23,6 +23,7 @@ from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.observability.hook_runs import HookRuns, drop_old
+from commonbrain.runtime.callers import store_file
 
 if TYPE_CHECKING:
     from commonbrain.security.secrets import SecretScanner
@@ -39,7 +40,7 @@ _STATE_BYTES_MAX: Final = 128 * 1024
 _NO_CODE: Final = frozenset({".md", ".rst", ".txt", ".adoc"})
 """Documents, which no command runs."""
 _TEST_FILE: Final = re.compile(
-    r"(?:^|[/\\])(?:tests?|__tests__|spec)[/\\]|[._-]?(?:test|spec)s?[._]|"
+    r"(?:^|[/\\])(?:tests?|__tests__|spec)[/\\]|(?:^|[/\\._-])(?:test|spec)s?[._]|"
     r"(?:^|[/\\])test_|(?:Test|Tests|IT|Spec)\.\w+$"
 )
 _TOKEN: Final = re.compile(r"\w+")
@@ -226,9 +227,16 @@ def _text_of(state: SessionFailures) -> str:
     return text
 
 
-def captures_failures(folder: FolderConfig, environment: Mapping[str, str]) -> bool:
-    """Return whether failures with their fixes are stored; if not, nothing of them is recorded."""
-    return capture_mode(folder, environment) == AT_ONCE
+def captures_failures(
+    folder: FolderConfig, environment: Mapping[str, str], *, store: str | Path | None
+) -> bool:
+    """Return whether failures with their fixes are stored; if not, nothing of them is recorded.
+
+    Of a sealed store nothing may lie in a plain file.
+    """
+    file = store_file(store, environment)
+    is_sealed = file is not None and file.with_name(f"{file.name}.sealed").exists()
+    return capture_mode(folder, environment) == AT_ONCE and not is_sealed
 
 
 _private: Final = partial(os.open, mode=0o600)

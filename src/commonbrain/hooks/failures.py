@@ -57,7 +57,8 @@ class FailureHook:
 
     def after_command(self) -> str | None:
         """Return what fixed the failure of a command before; store what fixed it if it passes."""
-        captures = captures_failures(self.request.folder, os.environ)
+        location = self.brain.services.store.location
+        captures = captures_failures(self.request.folder, os.environ, store=location)
         result = self._log.follow if captures else self._log.outcome
         match result(self.request.event):
             case Failed() as failed:
@@ -74,7 +75,10 @@ class FailureHook:
 
     @property
     def _recall(self) -> RecallForFailure:
-        return RecallForFailure(self.brain.services, self.brain.caller)
+        # A subagent does not see what its session was shown.
+        is_subagent = bool(self.request.event.subagent)
+        brain = self.brain.acting_as(session=None) if is_subagent else self.brain
+        return RecallForFailure(brain.services, brain.caller)
 
     def _fix_of(self, failed: Failed) -> str | None:
         failure = read_failure(failed.excerpt)

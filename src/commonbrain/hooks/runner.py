@@ -115,6 +115,8 @@ def _trust(running: HookOutput) -> None:
     running.answer = inert_line(f"The project of {file.parent} and below is {project}.")
 
 
+_NOTED_CHARS_MAX: Final = 10_000
+"""Of a prompt that is read for what is to last."""
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
 _WORDS_S: Final = 0.1
@@ -320,7 +322,7 @@ def _is_after_failure(
     # Other clients were shown what is known of a file before the edit.
     if event.files and (hook.client, TOOL) not in HOOKS:
         is_needed = _is_worth_a_search(event, store=store, runs=runs)
-    if not is_needed and captures_failures(folder, os.environ):
+    if not is_needed and captures_failures(folder, os.environ, store=store):
         log.follow(event)
     return is_needed
 
@@ -443,6 +445,16 @@ def _hand_over(
     is_noted = is_noted and capture_mode(folder, os.environ) != "off" and call.server is None
     if call.is_detached or not (is_end or is_noted):
         return False
+    if is_noted:
+        # A pipe takes 64 KiB before its reader has started.
+        told = {
+            "session_id": event.session,
+            "cwd": str(event.folder) if event.folder else None,
+            "prompt": event.prompt[:_NOTED_CHARS_MAX],
+            "prompt_id": event.turn,
+            "transcript_path": event.transcript,
+        }
+        raw = json.dumps(told).encode()
     run_detached(["hook", *call.words, "--detached"], raw)
     return is_end
 
@@ -525,9 +537,11 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
         start_new_session=True,
         creationflags=_DETACHED,
     )
-    if process.stdin is not None:
-        process.stdin.write(payload)
-        process.stdin.close()
+    # It may have ended already.
+    with suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.write(payload)
+            process.stdin.close()
 
 
 def start_server(store: Path | None, *, session: str) -> None:

@@ -23,23 +23,29 @@ _ANSWER_S: Final = 0.05
 _LISTED: Final = 1
 
 
-def run_status_line(words: Sequence[str]) -> None:
+def run_status_line(words: Sequence[str]) -> bool:
     """Print what the session was shown, and how much waits for a decision.
 
     Args:
         words: the command line; its store, or that of the environment, has the decisions.
 
+    Returns:
+        Whether the command line is that of the status line; if not, nothing is printed.
+
     """
+    options = parse_command_line(words, os.environ)
+    if options is None or list(options.words) != ["statusline"]:
+        return False
     session = ""
     with suppress(CommonbrainError, OSError):
         session = read_event(sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)).session
-    options = parse_command_line(words, os.environ)
-    path = options and store_socket(options.store, os.environ)
+    path = store_socket(options.store, os.environ)
     reply = (path and ask(path, {"kind": KIND}, timeout_s=_ANSWER_S)) or {}
     parts = [f"{HookRuns(state_folder(os.environ)).shown(session)} shown"]
     if waiting := reply.get("waiting"):
         parts.append(f"{waiting} to decide")
     print(f"commonbrain: {', '.join(parts)}")  # noqa: T201 the output of the command
+    return True
 
 
 def answer_status_line(host: "LocalHost", _: JsonObject) -> JsonObject:

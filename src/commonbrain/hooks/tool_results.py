@@ -114,8 +114,9 @@ def _replaced(edit: Mapping[str, Any]) -> Iterator[str]:
     for names in _OLD_AND_NEW:
         texts = (edit.get(name) for name in names)
         old, new = (one.splitlines() if isinstance(one, str) else [] for one in texts)
-        yield from (f"- {line.strip()}" for line in old if line not in new)
-        yield from (f"+ {line.strip()}" for line in new if line not in old)
+        before, after = set(old), set(new)
+        yield from (f"- {line.strip()}" for line in old if line not in after)
+        yield from (f"+ {line.strip()}" for line in new if line not in before)
 
 
 def _bounded(lines: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, draft_of
 from commonbrain.ingestion.service import Remember
 from commonbrain.model.kinds import Kind, Severity, kind_and_label
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
-from commonbrain.model.memory import State, semantic_hash
+from commonbrain.model.memory import Memory, State, semantic_hash
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Authority, Trust
@@ -26,34 +26,50 @@ from commonbrain.text.user_statements import UserStatement, statements_in
 
 
 def store_statements(remember: Remember, prompt: str, *, source: str | None) -> None:
-    """Store what the user said that is to last, or propose it if the caller is no person.
+    """Store what the user said that is to last, or propose it.
 
-    A prohibition that would block is always proposed: to misread one costs most. So is what a
-    prompt of several paragraphs says, of which some may be pasted.
+    At once is stored what a person says in so many words is to last. A prohibition that would block
+    is proposed: to misread one costs most. So is what changes a memory, and what a prompt of
+    several paragraphs says, of which some may be pasted.
     """
-    caller, services = remember.caller, remember.services
+    caller = remember.caller
+    is_typed = "\n" not in typed_text(prompt).strip()
     for statement in statements_in(prompt):
-        with services.store.snapshot(caller.tenant) as tx:
-            scope = QueryScope(caller=caller, filter=Filter(trust_min=0), now=services.clock.now())
-            if not _is_new(tx, scope, statement=statement):
-                continue
         blocks = statement.kind == Kind.RULE and severity_of(statement.text) is Severity.BLOCKER
-        is_typed = "\n" not in typed_text(prompt).strip()
-        is_at_once = caller.authority is Authority.PERSON and is_typed and not blocks
-        draft = draft_of(
-            statement.text,
-            kind=statement.kind,
-            source_ref=source and source[:SOURCE_REF_CHARS_MAX],
-            auto_captured=not is_at_once,
-        )
-        batch = remember.prepare([draft], DEFAULT_OPTIONS)
-        if not is_at_once and batch.ready:
-            batch = replace(batch, options=_as_proposal(remember, batch.ready[0]))
+        is_sure = is_typed and statement.is_explicit and not blocks
+        is_at_once = caller.authority is Authority.PERSON and is_sure
+        _store(remember, statement, source=source, is_at_once=is_at_once)
+
+
+def _store(
+    remember: Remember, statement: UserStatement, *, source: str | None, is_at_once: bool
+) -> None:
+    services = remember.services
+    draft = draft_of(
+        statement.text,
+        kind=statement.kind,
+        source_ref=source and source[:SOURCE_REF_CHARS_MAX],
+        auto_captured=not is_at_once,
+    )
+    batch = remember.prepare([draft], DEFAULT_OPTIONS)
+    if not batch.ready:
+        # Its text is refused, such as one with a secret.
+        return
+    old = _changed(remember, batch.ready[0])
+    if is_at_once and old is None:
         remember.store(batch)
+        return
+    with services.store.snapshot(remember.caller.tenant) as tx:
+        scope = QueryScope(
+            caller=remember.caller, filter=Filter(trust_min=0), now=services.clock.now()
+        )
+        is_new = _is_new(tx, scope, statement=statement)
+    if is_new:
+        remember.store(replace(batch, options=_as_proposal(old)))
 
 
-def _as_proposal(remember: Remember, prepared: PreparedDraft) -> WriteOptions:
-    """Return how to store a statement that waits: it replaces what it changes once confirmed."""
+def _changed(remember: Remember, prepared: PreparedDraft) -> Memory | None:
+    """Return the memory that a statement changes, once confirmed."""
     services, caller, now = remember.services, remember.caller, remember.services.clock.now()
     with services.store.snapshot(caller.tenant) as tx:
         context = WriteContext(
@@ -71,9 +87,16 @@ def _as_proposal(remember: Remember, prepared: PreparedDraft) -> WriteOptions:
     # One of every project stays for the others.
     alike = (confirmed.kind, confirmed.project, confirmed.scope)
     older = (one.older for one in changes)
-    old = next((one for one in older if (one.kind, one.project, one.scope) == alike), None)
+    return next((one for one in older if (one.kind, one.project, one.scope) == alike), None)
+
+
+def _as_proposal(old: Memory | None) -> WriteOptions:
+    """Return how to store a statement that waits: it replaces what it changes once confirmed.
+
+    What the agent has to acknowledge does not bind its user.
+    """
     if old is None:
-        return WriteOptions(proposal={SAID: True})
+        return WriteOptions(proposal={SAID: True}, is_user_write=False)
     supersedes = Proposal(
         op=Action.SUPERSEDE, id=old.id, reason="said by the user", arguments={"supports": False}
     )
@@ -81,6 +104,7 @@ def _as_proposal(remember: Remember, prepared: PreparedDraft) -> WriteOptions:
         proposal={SAID: True, **supersedes.payload()},
         exclude_ids=frozenset({old.id}),
         revision_number=old.superseded_count + 1,
+        is_user_write=False,
     )
 
 

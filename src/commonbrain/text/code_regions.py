@@ -132,6 +132,10 @@ class SourceText:
         if self.is_python and (tree := _parse(self.text)) is not None:
             yield from islice(_defined_in(tree, name), _DEFINITIONS_MAX)
             return
+        yield from islice(self._declared(name), _DEFINITIONS_MAX)
+
+    def _declared(self, name: str) -> Iterator[Region]:
+        """Find definitions by the form of their line."""
         match = re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", self.text)
         for occurrence in islice(match, _STARTS_MAX):
             line = bisect_right(self.starts, occurrence.start())

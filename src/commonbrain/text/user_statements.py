@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from commonbrain.model.kinds import Kind
-from commonbrain.model.values import dataclass
+from commonbrain.model.values import dataclass, replace
 from commonbrain.text.capture import is_durable
 from commonbrain.text.clauses import is_order, is_question, verb_at, words
 from commonbrain.text.normalisation import normalise
@@ -37,6 +37,8 @@ class UserStatement:
 
     text: str
     kind: str
+    is_explicit: bool = False
+    """Whether the user said that it lasts: "from now on", "remember"."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -268,8 +270,8 @@ def statements_in(prompt: str) -> list[UserStatement]:
             statement = _read(sentence, is_denied=is_denied, is_long=is_long)
             before = "" if statement else sentence
         is_denied = _DENIED.sub("", sentence, count=1) == ""
-        if statement is not None and statement not in statements:
-            statements.append(statement)
+        if statement is not None and statement.text not in [one.text for one in statements]:
+            statements.append(replace(statement, is_explicit=_lasts(sentence)))
     return statements[:STATEMENTS_MAX] if len(statements) <= 2 * STATEMENTS_MAX else []
 
 
