@@ -323,6 +323,9 @@ class WorkingTree:
             with suppress(OSError), os.scandir(self.root / folder) as entries:
                 for entry in entries:
                     left -= 1
+                    # A reply can say no other name.
+                    if not entry.name.isprintable():
+                        continue
                     path = f"{folder}{entry.name}"
                     if entry.is_dir(follow_symlinks=False):
                         if not entry.name.startswith(".") and entry.name not in _MADE:

@@ -51,6 +51,20 @@ def test_nothing_outside_of_the_root_is_read(root: Path, tmp_path: Path) -> None
     assert list(tree(root).others("gone.py", has_name=False)) == ["inside.py"]
 
 
+def test_names_that_no_reply_can_say_are_left_out(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"shop-\xfe")
+    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (root / "pay.py").write_text("def charge(card):\n    return card.take(retries=3)\n")
+    contact = ClientInfo(cwd=str(root))
+    with a_brain(tmp_path / "brain.db") as brain:
+        [item] = brain.acting_as(contact=contact).remember(TEXT, cites=["pay.py#charge"]).items
+    (root / "pay.py").rename(root / os.fsdecode(b"new\n\xfe.py"))
+
+    assert item.status == "stored"
+    assert list(tree(root).others("pay.py", has_name=False)) == []
+
+
 def test_files_that_never_end_are_too_large_or_not_text_are_not_read(root: Path) -> None:
     os.mkfifo(root / "pipe.py")
     (root / "large.py").write_bytes(b"x = 1\n" * (FILE_BYTES_MAX // 6 + 1))

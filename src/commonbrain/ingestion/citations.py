@@ -102,6 +102,8 @@ class CitingAuthor:
         if branch and (not branch.isprintable() or self.scanner.find(branch)):
             branch = None
         name = repository.name[:NAME_CHARS_MAX]
+        if not name.isprintable():
+            return {}
         return stored_checkout(Checkout(repository=name, branch=branch, commit=repository.commit))
 
     def _named_in(self, text: str) -> Iterator[Citation]:

@@ -249,9 +249,10 @@ class SourceText:
         if (between := self._between(seen)) is not None:
             first, last = between
             part = tokens_of(self.cut(Region(line=first, lines=last - first)))
-            is_like = _coverage(seen, part) >= _SIMILAR_IN_PLACE_AT
-            says = (at for at in range(first, last) if self.marks[at - 1] is not None)
-            return next(says, None) if is_like else None
+            if _coverage(seen, part) >= _SIMILAR_IN_PLACE_AT:
+                return next(
+                    (at for at in range(first, last) if self.marks[at - 1] is not None), None
+                )
         return self.most_similar(
             seen, (at for at, head in enumerate(self.heads, 1) if head == seen.head)
         )

@@ -113,7 +113,8 @@ _LASTING: Final = (
     r"|as a (?:general )?rule|henceforth)"
 )
 _LASTS: Final = lazy_pattern(
-    rf"^\W*{_LASTING}\b[\s,:\u2013\u2014-]*(?:please always\b)?", re.IGNORECASE
+    rf"^\W*{_LASTING}\b(?!-\w| (?:releases?|versions?)\b)[\s,:\u2013\u2014-]*(?:please always\b)?",
+    re.IGNORECASE,
 )
 _LASTS_LATER: Final = lazy_pattern(
     r"^(?P<text>.{10,}?)[\s,]+(?:from (?:now|here) on(?:wards)?|going forward|in (?:the )?future)\b"
@@ -159,10 +160,10 @@ _POLITE: Final = lazy_pattern(
 """What makes a question of a wish that lasts."""
 _MENTIONED: Final = lazy_pattern(r"^\W*(?:just )?(?:fyi|heads[ -]up)\b[,:]?\s*", re.IGNORECASE)
 _DENIED: Final = lazy_pattern(
-    r"^\W*(?:(?:no(?! (?!(?:no|we|the|that(?:'s)?|it(?:'s)?|this|our|you|i|use|don't)\b)\w)"
-    r"|nope|nah|wrong|incorrect|false|that(?:'s| is) (?:\w+ )?(?:wrong|incorrect|false|not "
-    r"(?:right|true|correct))|you(?:'re| are) wrong|not (?:right|true|correct))\b"
-    r"(?:[\s,.:;!\u2013\u2014-]+|$))+(?:actually\b[\s,]*)?",
+    r"^\W*(?:(?:no|nope|nah|wrong|incorrect|false|that(?:'s| is) (?:\w+ )?(?:wrong|incorrect|false"
+    r"|not (?:right|true|correct))|you(?:'re| are) wrong|not (?:right|true|correct))"
+    r"(?:[,.:;!\u2013\u2014]+\s*|\s-+\s|\W*$|\s+(?=(?:no|we|the|that(?:'s)?|it(?:'s)?|this|our|you|i"
+    r"|use|don't)\b)))+(?:actually\b[\s,]*)?",
     re.IGNORECASE,
 )
 """What opens a correction of the agent."""
