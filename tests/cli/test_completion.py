@@ -17,7 +17,7 @@ from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment
 
 BASH = shutil.which("bash")
-OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
+OWN = {"mcp", "import", "export", "backup", "restore", "connect", "resume"}
 COMMANDS = OWN | {row.name for row in OPERATIONS if row.name in row.commands}
 
 

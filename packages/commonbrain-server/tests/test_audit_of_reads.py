@@ -321,7 +321,7 @@ def test_hook_leaves_an_audit_line_for_each_memory_it_shows(
         START: HookEvent(session="h1"),
         PROMPT: HookEvent(session="h2", prompt="On what did the checkout fail?"),
         EDITED: HookEvent(session="h3", files=("/w/src/cache.py",), folder=Path("/w")),
-        COMMIT: HookEvent(session="h4"),
+        COMMIT: HookEvent(session="h4", command="git commit -m x"),
     }
     for name, event in events.items():
         with subtests.test(event=name):

@@ -48,7 +48,8 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 def repeatable(operation: Operation[Any, Any]) -> bool | list[str]:
     """Return whether requests may run twice, or the verbs whose requests may."""
     # A boot is read-only for agents, but starts another session each time.
-    if operation.is_idempotent:
+    # A client without a session starts one with each boot.
+    if operation.is_idempotent and operation.name != "boot":
         return True
     if issubclass(operation.request, VerbRequest):
         return [op for op, verb in operation.request.VERBS.items() if verb.is_read_only]

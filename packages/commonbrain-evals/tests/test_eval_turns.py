@@ -1,0 +1,28 @@
+"""The turns of `brain eval turns` are sound, and hooks show little in them."""
+
+from commonbrain_evals.turns import evaluate, read_turns
+from commonbrain_models.calibration import CalibrationSplit, split_of
+
+from commonbrain.runtime.models import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+
+
+def test_every_useful_note_is_one_of_the_project() -> None:
+    notes, turns = read_turns()
+
+    assert len(turns) == 500
+    for turn in turns:
+        own = [note for note in notes if note.project == turn.project]
+        assert all(place < len(own) for place in turn.useful)
+
+
+def test_hooks_show_little_in_ordinary_work() -> None:
+    notes, turns = read_turns()
+    half = [one for one in turns if split_of(one.project) is CalibrationSplit.CALIBRATE]
+
+    report = evaluate(notes, half, embedder=make_embedder(load_settings()))
+
+    figure = report.figures[0]
+    assert figure["events"] == len(half)
+    assert figure["shown"] <= 0.1
+    assert figure["found"] >= 0.4
