@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from time import monotonic
+from time import thread_time
 from typing import Final, Self
 
 from commonbrain.model.values import dataclass, field
@@ -214,7 +214,7 @@ class WorkingTree:
 
     repository: Repository
     until_s: float = float("inf")
-    """When to stop looking for files that were renamed, on the monotonic clock."""
+    """When to stop looking for files that were renamed, in processor time of the thread."""
     is_partial: bool = False
     """Whether files were left out, as the tree is large or time was over."""
     _real_root: str = ""
@@ -228,18 +228,18 @@ class WorkingTree:
 
         Args:
             folder: an absolute path.
-            search_s: the time to look for files that were renamed, in seconds.
+            search_s: the processor time to look for files that were renamed, in seconds.
 
         """
         if not folder or not Path(folder).is_absolute():
             return None
         repository = Repository.above(Path(folder))
-        return repository and cls(repository=repository, until_s=monotonic() + search_s)
+        return repository and cls(repository=repository, until_s=thread_time() + search_s)
 
     @property
     def is_late(self) -> bool:
         """Whether its time is over."""
-        return monotonic() >= self.until_s
+        return thread_time() >= self.until_s
 
     @property
     def root(self) -> Path:

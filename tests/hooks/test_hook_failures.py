@@ -363,7 +363,7 @@ def test_edit_is_not_shown_the_failures_that_it_fixed_before(learnt: Path) -> No
     assert Session(learnt, "edit", client="gemini").edits().out == ""
 
 
-def test_command_that_fails_behind_a_pipe_has_not_passed(store: Path) -> None:
+def test_command_that_fails_in_a_pipe_has_not_passed(store: Path) -> None:
     session = Session(store, "pipe")
     session.fails()
     session.edits()

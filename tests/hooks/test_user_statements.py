@@ -130,6 +130,21 @@ def test_prompt_that_may_be_of_an_agent_is_only_proposed(
         assert (active(brain), waiting(brain)) == ({}, [RULE])
 
 
+def test_what_the_agent_has_to_acknowledge_does_not_bind_its_user(tmp_path: Path) -> None:
+    store = tmp_path / "brain.db"
+    with commonbrain.open(store, agent="somebody") as brain:
+        brain.remember("Read the new policy first.", kind="rule", must_ack=True)
+    event: dict[str, object] = {"session_id": "s1", "prompt": PROMPT}
+    for variables in ({}, ATTENDED):
+        answered = call_hook(
+            store, "claude-code", "user-prompt-submit", "--detached", told=event, **variables
+        )
+        assert (answered.status, answered.err) == (0, "")
+
+    with commonbrain.open(store) as brain:
+        assert active(brain) or waiting(brain)
+
+
 @pytest.mark.parametrize(
     ("prompt", "environment"),
     [

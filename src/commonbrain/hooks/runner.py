@@ -447,14 +447,14 @@ def _hand_over(
         return False
     if is_noted:
         # A pipe takes 64 KiB before its reader has started.
-        told = {
+        payload = {
             "session_id": event.session,
             "cwd": str(event.folder) if event.folder else None,
             "prompt": event.prompt[:_NOTED_CHARS_MAX],
             "prompt_id": event.turn,
             "transcript_path": event.transcript,
         }
-        raw = json.dumps(told).encode()
+        raw = json.dumps(payload).encode()
     run_detached(["hook", *call.words, "--detached"], raw)
     return is_end
 

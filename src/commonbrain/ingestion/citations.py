@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -46,6 +47,9 @@ def cite(tree: WorkingTree, place: CodePlace) -> Citation | None:
     region = source.region_of(place)
     seen = None if region is None else source.fingerprint(region)
     return None if seen is None else Citation(place=place, seen=seen)
+
+
+_SECRET_FILE: Final = re.compile(r"(?:^|/)\.env[^/]*$|\.(?:pem|key|p12|pfx)$")
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,8 @@ class CitingAuthor:
             return unseen
         path = self._tree.relative(place.path, folder=Path(self.caller.contact.cwd or ""))
         citation = path and cite(self._tree, replace(place, path=path))
-        if not citation or citation.seen is None:
+        # Of such files even digests tell something.
+        if not citation or citation.seen is None or _SECRET_FILE.search(citation.place.path):
             return unseen
         text = SourceText(self._tree.read(citation.place.path) or "", is_python=False)
         code = text.cut(Region(line=citation.seen.line, lines=citation.seen.lines))

@@ -56,8 +56,9 @@ def _store(
         # Its text is refused, such as one with a secret.
         return
     old = _changed(remember, batch.ready[0])
+    # What the agent has to acknowledge does not bind its user: this is no write of its own.
     if is_at_once and old is None:
-        remember.store(batch)
+        remember.store(replace(batch, options=WriteOptions(is_user_write=False)))
         return
     with services.store.snapshot(remember.caller.tenant) as tx:
         scope = QueryScope(
@@ -91,10 +92,7 @@ def _changed(remember: Remember, prepared: PreparedDraft) -> Memory | None:
 
 
 def _as_proposal(old: Memory | None) -> WriteOptions:
-    """Return how to store a statement that waits: it replaces what it changes once confirmed.
-
-    What the agent has to acknowledge does not bind its user.
-    """
+    """Return how to store a statement that waits: it replaces what it changes once confirmed."""
     if old is None:
         return WriteOptions(proposal={SAID: True}, is_user_write=False)
     supersedes = Proposal(
