@@ -101,6 +101,8 @@ class _Player:
     clock: FakeClock
     refs: dict[str, str] = field(default_factory=dict[str, str])
     """The failure of each memory, by its id."""
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    """The same, by its text."""
     causes: dict[str, str] = field(default_factory=dict[str, str])
     """The first failure with the same cause, by the failure."""
 
@@ -177,7 +179,9 @@ class _Player:
             if ref is not None:
                 refs.add(ref)
             self.refs[known] = ""
-            self.refs.setdefault(memory.id, ref or "")
+            # One that helped is a new version, for the team, with the same text.
+            self.refs.setdefault(memory.id, ref or self.texts.get(memory.body or "", ""))
+            self.texts.setdefault(memory.body or "", self.refs[memory.id])
         return refs
 
 
