@@ -70,7 +70,7 @@ def test_details_are_read_like_other_arguments(request_: type[Request]) -> None:
 
 @every_request
 def test_unknown_argument_is_an_error_of_few_tokens(request_: type[Request]) -> None:
-    for name in ("colour", "colour" * 100, "qeury", "tekst", "zz\ud800"):
+    for name in ("colour", "colour" * 100, "querry_", "textt", "zz\ud800"):
         with pytest.raises(InvalidInputError) as refused:
             read(request_, **minimal(request_), **{name: "red"})
         assert "There is no argument" in str(refused.value)

@@ -213,7 +213,7 @@ def test_command_is_known_in_its_wrappings(command: str, key: str) -> None:
         ("grep -rn settle src", 1, "", False),
         ("test -f setup.cfg", 1, "", False),
         ("pytets", 127, "pytets: command not found", False),
-        ("npm run biuld", 1, 'npm error Missing script: "biuld"', False),
+        ("npm run bulid2", 1, 'npm error Missing script: "bulid2"', False),
         ("sleep 100", 130, "", False),
     ],
 )

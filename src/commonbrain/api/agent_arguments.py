@@ -111,10 +111,16 @@ def _fit(name: str, value: object, *, shape: _Shape | None) -> object:
             return _to_list(name, _parsed(value, list))
         case _Shape.OBJECT:
             return _parsed(value, dict)
-        case _Shape.TEXT if isinstance(value, list) and len(cast("list[object]", value)) == 1:
-            return cast("list[object]", value)[0]
+        case _Shape.TEXT:
+            return _only_one(value)
         case _:
             return value
+
+
+def _only_one(value: object) -> object:
+    """Return the value of a list of one; else the value itself."""
+    listed = cast("list[object]", value) if isinstance(value, list) else []
+    return listed[0] if len(listed) == 1 else cast("object", value)
 
 
 def _to_list(name: str, value: object) -> object:

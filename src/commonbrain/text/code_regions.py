@@ -269,10 +269,10 @@ class SourceText:
         """Return the lines between the two that were around the code, nearest to its place."""
         # Above the first line is the beginning of the file, below the last one its end.
         end = len(self.lines) + 1
-        befores = [at for at, mark in enumerate(self.marks, 1) if mark == seen.before]
-        befores = [0] if seen.before is None else befores
+        starts = [at for at, mark in enumerate(self.marks, 1) if mark == seen.before]
+        starts = [0] if seen.before is None else starts
         pairs: list[tuple[int, int]] = []
-        for before in befores[:_DEFINITIONS_MAX]:
+        for before in starts[:_DEFINITIONS_MAX]:
             following = range(before + 1, min(before + 1 + LINES_MAX, end))
             after = next((at for at in following if self.marks[at - 1] == seen.after), None)
             if seen.after is None:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import PurePath
 from shlex import shlex
 from typing import Final
 
@@ -126,7 +125,9 @@ class ShellCommand:
         optional = [f"{program} {one.lstrip('-')}" for one in sorted(self.options)]
         alone = [program] if is_rare else optional
         terms = [term for kind in self.kinds for term in kind.terms]
-        return tuple(filter(None, [whole, PurePath(self.script).name, *alone, *replaced, *terms]))
+        return tuple(
+            filter(None, [whole, self.script.rpartition("/")[2], *alone, *replaced, *terms])
+        )
 
 
 def read_commands(text: str) -> tuple[ShellCommand, ...]:
