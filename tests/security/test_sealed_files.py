@@ -30,7 +30,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(home: Path, *words: str, given: str = "") -> str:
+def run(home: Path, *words: str, given: str = "", store: str = "brain.db") -> str:
     """Run a command that finds the key by what is noted next to the store."""
     environment = clean_environment(
         HOME=str(home / "home"),
@@ -40,7 +40,7 @@ def run(home: Path, *words: str, given: str = "") -> str:
         **({"COMMONBRAIN_KEY_FILE": str(home / "key")} if words[0] == "remember" else {}),
     )
     done = subprocess.run(
-        command(home / "brain.db", *words),
+        command(home / store, *words),
         env=environment,
         cwd=home / "work",
         input=given,
@@ -75,6 +75,27 @@ def test_no_file_of_a_sealed_store_has_its_words(home: Path) -> None:
     assert files_with(WORD, home) == set()
     assert "whoever reads it reads everything" in run(home, "export", str(home / "all.jsonl"))
     assert files_with(WORD, home) == {"all.jsonl"}
+
+
+def test_failures_of_a_sealed_store_are_recorded_nowhere(home: Path) -> None:
+    run(home, "remember", "The heron nests behind the boathouse.")
+    # Clients may be set up with a link to it.
+    (home / "linked.db").symlink_to(home / "brain.db")
+    shared = {"session_id": "one", "cwd": str(home / "work")}
+    command = {"tool_name": "Bash", "tool_input": {"command": f"make {WORD}"}}
+    edited = {"file_path": str(home / "work" / "birds.py"), "old_string": "a", "new_string": WORD}
+    output = f"Exit code 2\nbirds.py:3: error: cannot find the name `{WORD}` in the module"
+    events: list[tuple[str, dict[str, object]]] = [
+        ("post-tool-use-failure", {**command, "error": output}),
+        ("post-tool-use", {"tool_name": "Edit", "tool_input": edited}),
+        ("post-tool-use", {**command, "tool_response": {"stdout": "passed"}}),
+    ]
+
+    for store in ("brain.db", "linked.db"):
+        for name, payload in events:
+            given = json.dumps({**shared, **payload})
+            run(home, "hook", "claude-code", name, given=given, store=store)
+            assert files_with(WORD, home) == set()
 
 
 def test_hooks_say_that_rules_are_missing_without_the_key(home: Path) -> None:

@@ -23,7 +23,7 @@ from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.observability.hook_runs import HookRuns, drop_old
-from commonbrain.runtime.callers import store_file
+from commonbrain.runtime.callers import store_begins_sealed
 
 if TYPE_CHECKING:
     from commonbrain.security.secrets import SecretScanner
@@ -130,7 +130,7 @@ class Failed:
 
     key: str
     excerpt: str
-    """Its telling lines, without secrets."""
+    """The lines that name the error, without secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,9 +234,8 @@ def captures_failures(
 
     Of a sealed store nothing may lie in a plain file.
     """
-    file = store_file(store, environment)
-    is_sealed = file is not None and file.with_name(f"{file.name}.sealed").exists()
-    return capture_mode(folder, environment) == AT_ONCE and not is_sealed
+    is_stored = capture_mode(folder, environment) == AT_ONCE
+    return is_stored and not store_begins_sealed(store, environment)
 
 
 _private: Final = partial(os.open, mode=0o600)

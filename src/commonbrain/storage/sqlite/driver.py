@@ -11,7 +11,7 @@ from typing import Final
 
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.storage.sqlite import PLAIN
+from commonbrain.storage.sqlite import begins_sealed
 
 _FIXED_IN: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
@@ -65,16 +65,15 @@ def may_mention(path: Path, phrases: Sequence[str], *, key_file: Path | None = N
 
 def _key_pragma(path: Path, key_file: Path | None) -> str | None:
     """Return the statement that unlocks a sealed file; None for one that is not sealed."""
-    with path.open("rb") as file:
-        if file.read(len(PLAIN)) == PLAIN:
-            return None
-        file.seek(0)
-        # Hooks of stores that are not sealed do without.
-        from commonbrain.storage.sqlite.sealing import (  # noqa: PLC0415
-            HEADER_BYTES,
-            find_key,
-            source_of,
-        )
+    if not begins_sealed(path):
+        return None
+    # Hooks of stores that are not sealed do without.
+    from commonbrain.storage.sqlite.sealing import (  # noqa: PLC0415
+        HEADER_BYTES,
+        find_key,
+        source_of,
+    )
 
+    with path.open("rb") as file:
         key = find_key(path, file.read(HEADER_BYTES), source=source_of(path, key_file))
     return key and key.pragma
