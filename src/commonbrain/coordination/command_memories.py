@@ -66,7 +66,7 @@ class RecallForCommands:
     services: Services
     caller: Caller
     conversation: str = ""
-    """Tells subagents of one session apart."""
+    """Distinguishes the subagents of one session."""
     is_seen: Callable[[str], bool] = lambda _: False
     """Whether the conversation was shown a memory, by its id; that of the session is known."""
 
@@ -83,22 +83,21 @@ class RecallForCommands:
         with read_unit(self.services, self.caller) as unit:
             shown = shown_to(unit.tx, self.caller, unwritten=unwritten)
             about = _memories_about(unit, commands)
-        fresh = [
-            one
+        news = {
+            one.id
             for one in about
             if one.id not in shown and not self.is_seen(ids.show(ids.MEMORY, one.id))
-        ]
-        binding = _binding([one for one in about if one in fresh or is_persons_blocker(one)])
-        informing = [one for one in fresh if not _binds(one)][:_INFORMING_MAX]
-        once = {*(one.id for one in binding), *(ids.show(ids.MEMORY, one.id) for one in informing)}
-        if once:
-            shown_ids = [ids.parse(ids.MEMORY, one) for one in once]
+        }
+        binding = _binding([one for one in about if one.id in news or is_persons_blocker(one)])
+        informing = _informing([one for one in about if one.id in news])
+        if binding or informing:
+            shown_ids = [ids.parse(ids.MEMORY, one.id) for one in (*binding, *informing)]
             record_shown(self.services, self.caller, ids=shown_ids, reviews=(), at=unit.now)
         blockers = [one for one in binding if one.label == Severity.BLOCKER]
         repeated = blockers if blockers and self._is_repeated(blockers) else []
         return CommandMemories(
             binding=tuple(one for one in binding if one not in repeated),
-            informing=tuple(map(_shown, informing)),
+            informing=informing,
             binds=bool(binding),
         )
 
@@ -175,6 +174,10 @@ def _binding(about: Sequence[Memory]) -> tuple[CommandMemory, ...]:
     labels = (Severity.BLOCKER, Severity.PATTERN, _SKILL)
     each = ([one for one in rules if one.label == label][:_BINDING_MAX] for label in labels)
     return tuple(one for listed in each for one in listed)
+
+
+def _informing(about: Sequence[Memory]) -> tuple[CommandMemory, ...]:
+    return tuple(_shown(one) for one in about if not _binds(one))[:_INFORMING_MAX]
 
 
 def _shown(memory: Memory) -> CommandMemory:

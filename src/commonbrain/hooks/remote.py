@@ -144,17 +144,17 @@ def _prompt(context: HookContext) -> Mapping[str, Any]:
 
 def _tool(context: HookContext) -> Mapping[str, Any]:
     event = context.event
-    whose = {"subagent": event.subagent, "subagent_type": event.subagent_type}
+    subagent = {"subagent": event.subagent, "subagent_type": event.subagent_type}
     if event.task:
-        return {**whose, "task": typed_text(event.task)[:QUERY_CHARS_MAX]}
+        return {**subagent, "task": typed_text(event.task)[:QUERY_CHARS_MAX]}
     if event.files:
-        return {**whose, **_edit(context)}
+        return {**subagent, **_edit(context)}
     # A prompt does not need this import. What a command is said to do stays on this machine.
     from commonbrain.text.commands import read_commands  # noqa: PLC0415
 
     keys = (one.key.split() for one in read_commands(event.command))
     lines = (" ".join(_name(word) for word in words if not _VALUE.match(word)) for words in keys)
-    return {**whose, "command": "\n".join(lines)[:TEXT_CHARS_MAX]}
+    return {**subagent, "command": "\n".join(lines)[:TEXT_CHARS_MAX]}
 
 
 _VALUE: Final = re.compile(r"-[A-Za-z](?![A-Za-z]{0,3}$)")

@@ -282,7 +282,7 @@ def _is_worth_a_search(event: HookEvent, *, store: str | Path | None, runs: Hook
 def _may_name_command(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name a command that is new to the conversation.
 
-    A store that names none is not asked again: most commands are run many times.
+    A store that names none is not asked again, except about commits, deploys and the like.
     """
     # Only this hook needs the import.
     from commonbrain.text.commands import read_commands  # noqa: PLC0415

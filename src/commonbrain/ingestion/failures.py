@@ -27,7 +27,7 @@ class FixedFailure:
 
     command: str = ""
     excerpt: str = ""
-    """The lines that told the error, as they were printed."""
+    """The lines that name the error, as they were printed."""
     files: tuple[str, ...] = ()
     """Files that were edited."""
     commands: tuple[str, ...] = ()

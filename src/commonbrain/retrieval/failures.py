@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT: Final = 60
 _ASKED_TOKENS: Final = 400
-"""Of a memory that somebody asked for."""
+"""Of a memory that a caller asked for."""
 _QUOTING_MAX: Final = 20
 """Incidents read for a quotation of the error."""
 _QUOTED_WORDS_MIN: Final = 4

@@ -4,9 +4,9 @@ Programs print what went wrong in lines of their own, among progress, source and
 a line is compared without what differs from run to run: numbers, addresses and folders. What it
 proves depends on what it says:
 
-- "cannot find `x`" tells the cause by the name of what is missing;
-- "nil pointer dereference" tells none: only the same message at the same place is the same failure;
-- any other sentence tells the cause by its words, whatever the names in it.
+- "cannot find `x`" names what is missing, which is the cause;
+- "nil pointer dereference" names no cause: only the same message at the same place is the same;
+- any other sentence gives the cause by its words, whatever the names in it.
 """
 
 import re
@@ -23,20 +23,27 @@ OUTPUT_CHARS_MAX: Final = 100_000
 """Characters of an output that are read: a quarter from its start, the rest from its end."""
 _LINE_CHARS_MAX: Final = 600
 _LINES_MAX: Final = 24
-"""Lines that tell what went wrong, half from the start: later ones repeat the first."""
+"""Lines that say what went wrong, half from the start: later ones repeat the first."""
 _FRAMES_MAX: Final = 2
+"""Places in the code, the innermost, that an excerpt keeps."""
 _COMMAND_CHARS_MAX: Final = 16_384
+"""Characters of a command that are read."""
 _FOLLOWING: Final = 6
 """Lines after an error in which javac names the symbol."""
 _MARK: Final = "failure:"
+"""Begins the keys by which failures are looked up."""
 _TAILS_MAX: Final = 4
+"""Errors that one line can quote, one within the other."""
 _TAIL_WORDS_MIN: Final = 4
+"""Words of such a quotation."""
 _SAME: Final = 5.0
 """The least likeness of two lines that counts: about four words of their own, or a name and two."""
 _SAME_ELSEWHERE: Final = 6.0
 """The same where they are of different projects."""
 _WEIGHT_OF_NAME: Final = 3
+"""Of a name in two equal lines, where a word counts 1."""
 _NAMES_MIN: Final = 2
+"""Names that lines about something missing must share if not all are the same."""
 _KNOWN_MIN: Final = 3
 """Words and names that lines with different names must share."""
 
@@ -91,7 +98,7 @@ _NOISE: Final = lazy_pattern(
     r"|(?:Compiling|Checking|Finished|Running|Download(?:ing|ed)|Installing|Collecting|Using cached"
     r"|Requirement already|Getting requirements|Building|Creating|Loading|Starting|Looking in"
     r"|Daemon|To honour) |\[\w+\] |\[\d+:|#\d+ |PASS\b|ok\b"
-    # Summaries, which tell that something failed.
+    # Summaries, which say that something failed.
     r"|BUILD FAIL|(?:\w+ ){0,4}(?:test|build|compile|lint|check)s? (?:run )?failed\b"
     r"|Some tests failed"
     r"|.{0,200}(?:PASSED|FAILED|ERROR|SKIPPED)\s+\[\s*\d+%\]|.{0,200} (?:PASSED|FAILED)$"
@@ -114,7 +121,7 @@ _NOISE: Final = lazy_pattern(
     r"|[_=!⎯-]{3,}|\d+\s*\||\^|~+$|at \S+|in \w+$|File \"|goroutine \d|created by|testing\.go"
     r"|panic\($|\$ |\+ |LC_ALL"
 )
-"""How lines begin that tell nothing of their own."""
+"""How lines begin that say nothing of their own."""
 _CODE: Final = lazy_pattern(
     r"[{};]\s*$|^\s*(?:#|//|f?\"|f')|^\s*(?:def|class|import|from|func|fn|let|const|var|return|if"
     r"|for|assert|expect|export"
@@ -170,7 +177,7 @@ _GENERIC: Final = lazy_pattern(
     r"|not enough",
     re.IGNORECASE,
 )
-"""What tells no cause: it can stand for any mistake at its place."""
+"""Errors without their cause: each can stand for any mistake at its place."""
 _MISSING: Final = lazy_pattern(
     r"not found|no such|no module|cannot import name|cannot find|can't find|could not (?:find"
     r"|resolve|be found)"
@@ -182,7 +189,7 @@ _MISSING: Final = lazy_pattern(
     r"|installed)|not declared|no(?:t| )exported|undefined (?:reference|symbol)",
     re.IGNORECASE,
 )
-"""What is not there: its name tells the cause."""
+"""What is not there: its name is the cause."""
 _ADVICE: Final = lazy_pattern(
     r"\b(?:run|try|use|add|update|consider|install|set|specify|call)\b[^.]{0,20}[`'\"«]"
     r"|\bto (?:add|fix|update)\b|please",
@@ -299,7 +306,7 @@ def is_failure(command: str, exit_code: int, *, output: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureLine:
-    """A line that tells what went wrong."""
+    """A line that says what went wrong."""
 
     printed: str
     """As it was printed."""
@@ -323,7 +330,7 @@ class FailureLine:
 
     @cached_property
     def is_generic(self) -> bool:
-        """Whether it tells no cause."""
+        """Whether it gives no cause."""
         is_nameless = self.is_missing and not self.names and not _ADVICE.search(self.text)
         return is_nameless or _GENERIC.search(f"{self.sort} {self.text}") is not None
 
@@ -362,7 +369,7 @@ class Failure:
 
 
 def read_failure(output: str) -> Failure | None:
-    """Read what a failed command printed; None if no line tells what went wrong."""
+    """Read what a failed command printed; None if no line says what went wrong."""
     text = output
     if len(output) > OUTPUT_CHARS_MAX:
         head = OUTPUT_CHARS_MAX // 4
@@ -389,7 +396,7 @@ def read_failure(output: str) -> Failure | None:
 
 
 def excerpt(output: str, chars_max: int) -> str:
-    """Return the lines that tell most, as printed; `read_failure` reads them back.
+    """Return the lines that say most, as printed; `read_failure` reads them back.
 
     They end with the lines of the first failed tests and own frames.
     """
