@@ -178,7 +178,8 @@ def test_history_and_sources_take_no_tokens_from_items(
     source_ids = [item.source.id for item in packed.items if item.source and item.source.kind]
     assert len(source_ids) == len(set(source_ids))
     assert not {item.id for item in packed.items} & set(source_ids)
-    assert all(item.headline for item in packed.items if item.earlier or item.source)
+    extended = [item for item in packed.items if item.earlier or item.source]
+    assert all(item.headline is not None for item in extended)
 
 
 def test_item_shows_its_earlier_value_and_its_source_turn() -> None:
