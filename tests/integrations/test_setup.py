@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,8 @@ def names() -> list[str]:
     return [one.name for one in find_clients()]
 
 
-def connect_all(client: str) -> None:
-    change = connect(client, ENTRY)
+def connect_all(client: str, entry: ServerEntry = ENTRY) -> None:
+    change = connect(client, entry, force=True)
     if client in HOOKS_FILES:
         for one in with_hooks(change, client, scope="user", command=HOOKS):
             apply(one)
@@ -123,6 +124,20 @@ def test_files_are_restored_byte_for_byte(client: str, home: Path, *, has_file: 
     assert files(home) == before
     assert undone[0].how == (Restoration.RESTORED if has_file else Restoration.DELETED)
     assert list(restore(client)) == []
+
+
+@pytest.mark.parametrize("text", ["", '{\t"theme" :"x"}\r\n'])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_files_are_restored_after_two_connections(client: str, home: Path, text: str) -> None:
+    path = CLIENTS[client].path("user")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text and TEXTS.get(client, text), newline="")
+    before = files(home)
+    connect_all(client, replace(ENTRY, command="/old/bin/brain"))
+    connect_all(client)
+    undone = list(restore(client))
+    assert undone[0].how is Restoration.RESTORED
+    assert files(home) == before
 
 
 def test_file_that_changed_since_loses_only_our_entries(home: Path) -> None:

@@ -22,6 +22,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import FINDABLE_STATES, State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.write_behind import WriteBehindQueue
+from commonbrain.security.secrets import SecretScanner
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
@@ -83,8 +84,10 @@ class Modelled:
 class UnthreadedQueue(WriteBehindQueue):
     """Writes on request, not by the clock of the machine."""
 
-    def _start(self, tenant: str) -> None:
-        self._since_ms.setdefault(tenant, self._clock.elapsed_ms())
+    def __init__(self, store: Store, scanner: SecretScanner, *, clock: Clock) -> None:
+        super().__init__(store, scanner, clock=clock)
+        # A queue that is closed starts no thread.
+        super().close()
 
     def close(self) -> None:
         """Write the rest."""

@@ -82,6 +82,8 @@ class ConfigEdit:
     after: str | None
     steps: tuple[str, ...] = ()
     """What changes, each up to the preposition: "Added 7 hooks to"."""
+    is_update: bool = False
+    """Whether the text before has entries of ours, so that an earlier backup is the original."""
 
     @property
     def is_new(self) -> bool:
@@ -135,6 +137,8 @@ def diff(change: ConfigEdit) -> str:
 def apply(change: ConfigEdit) -> None:
     """Back up the file to `.bak`, then replace it with the new text in one step.
 
+    A backup from before the first connection stays.
+
     Raises:
         InvalidInputError: the file is no longer UTF-8 text; it is unchanged.
         UnavailableError: the file has changed since it was read, or cannot be written; it is
@@ -152,7 +156,7 @@ def apply(change: ConfigEdit) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = _PRIVATE if change.before is None else stat.S_IMODE(target.stat().st_mode)
-        if change.before is not None:
+        if change.before is not None and not (change.is_update and change.backup.exists()):
             _replace_file(change.backup, change.before, mode=mode)
         _replace_file(target, change.after, mode=mode)
     except OSError as error:
@@ -250,7 +254,7 @@ def _edit(
     verb = "Removed" if is_removal else "Updated" if is_update else "Added"
     place = "from" if is_removal else "in" if is_update else "to"
     steps = (f"{verb} {what} {place}",) if before != after else ()
-    return ConfigEdit(path=path, before=before, after=after, steps=steps)
+    return ConfigEdit(path=path, before=before, after=after, steps=steps, is_update=is_update)
 
 
 def with_hooks(
