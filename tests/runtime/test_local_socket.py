@@ -336,6 +336,25 @@ def test_server_with_a_full_queue_is_responsive_once_it_accepts(tmp_path: Path) 
         assert probe.result()
 
 
+def test_process_that_is_too_busy_to_greet_at_once_is_waited_for(tmp_path: Path) -> None:
+    path = path_in(tmp_path)
+    path.parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor() as threads:
+        listener.bind(str(path))
+        listener.listen()
+        asking = threads.submit(ask, path, {"n": 1}, timeout_s=TIMEOUT_S)
+        with listener.accept()[0] as connection:
+            connection.settimeout(0.5)
+            # It receives the end of the stream as soon as the caller gives up.
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+            connection.settimeout(TIMEOUT_S)
+            connection.sendall(b"\x06")
+            assert connection.recv(100) == b'{"n": 1}'
+            connection.sendall(b'{"n": 2}')
+        assert asking.result() == {"n": 2}
+
+
 def test_starting_in_a_folder_that_others_can_write_to_raises_an_error() -> None:
     with TemporaryDirectory() as short:
         path = path_in(Path(short))

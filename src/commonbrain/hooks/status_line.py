@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commonbrain.runtime.local_requests import LocalHost
 
 KIND: Final = "status line"
-_ANSWER_S: Final = 0.05
+_ANSWER_S: Final = 0.1
 _LISTED: Final = 1
 
 

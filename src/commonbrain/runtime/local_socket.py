@@ -36,7 +36,9 @@ _ANSWERS_AT_ONCE: Final = 4
 _GREETING: Final = b"\x06"
 """Sent at once, so that callers do not wait for a process that hangs."""
 _REFUSAL: Final = b"\x15"
-_GREETING_S: Final = 0.25
+_GREETING_S: Final = 2.0
+"""Several times what a process took that loaded its model among eight busy ones, 0.13 s; one that
+hangs never greets."""
 _REQUEST_S: Final = 5.0
 """A process that does not send its request within this time is disconnected."""
 _PATH_BYTES_MAX: Final = 100
@@ -113,12 +115,13 @@ def ask(
 ) -> JsonObject | None:
     """Send a request to the process behind a socket; None if none answers in time.
 
-    A request that was sent may be carried out all the same, so a caller repeats only what may run
+    A process that hangs takes half of the time: the rest is for the caller to do it alone. A
+    request that was sent may be carried out all the same, so a caller repeats only what may run
     twice; `on_sent` is called before it is sent.
     """
     until = monotonic() + timeout_s
     try:
-        with _connect(path, timeout_s=min(timeout_s, _GREETING_S)) as connection:
+        with _connect(path, timeout_s=min(timeout_s / 2, _GREETING_S)) as connection:
             connection.settimeout(max(0.01, until - monotonic()))
             if on_sent is not None:
                 on_sent()
