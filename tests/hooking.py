@@ -30,7 +30,8 @@ class Answered:
         """The text for the client's model, in whichever shape; empty when there is none."""
         output: dict[str, Any] = json.loads(self.out or "{}")
         specific: dict[str, str] = output.get("hookSpecificOutput", {})
-        return specific.get("additionalContext") or output.get("additional_context", "")
+        plain: dict[str, str] = {**output, **specific}
+        return plain.get("additionalContext") or plain.get("additional_context", "")
 
 
 def call_hook(

@@ -8,6 +8,7 @@ import pytest
 
 import commonbrain
 from commonbrain.hooks.table import read_event
+from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.text.tokens import estimate
 from tests.hooking import Answered, call_hook
 from tests.in_process import run_brain
@@ -433,6 +434,25 @@ def test_recorded_payloads_are_read_as_their_clients_send_them() -> None:
             assert event.output.strip() == "out\nE   ValueError: bad"
         if "echo fine" in event.command:
             assert event.output.startswith("fine")
+
+
+@pytest.mark.parametrize("end", ["", "\nError: (none)\nExit Code: 1\nSignal: (none)"])
+def test_output_that_names_an_error_is_read_whole(end: str) -> None:
+    printed = "node:internal/modules\nError: Cannot find module 'pg'\nRequire stack:"
+    text = f"Command: npm test\nDirectory: (root)\nOutput: {printed}{end}"
+    payload = {"tool_name": "run_shell_command", "tool_input": {"command": "npm test"}}
+
+    for result in ({"tool_response": {"llmContent": text}}, {"error": text}):
+        event = read_event(json.dumps({**payload, **result}).encode())
+        assert event.output == printed
+
+
+def test_command_of_copilot_that_still_runs_has_not_failed() -> None:
+    text = "E   ValueError: bad\n<command with shellId: 0 is still running after 30 seconds>"
+    payload = {"tool_name": "Bash", "tool_input": {"command": "make test"}}
+    result = {"tool_result": {"result_type": "success", "text_result_for_llm": text}}
+
+    assert read_event(json.dumps({**payload, **result}).encode()).exit_code == INTERRUPTED
 
 
 def test_without_capture_fixes_are_shown_and_nothing_is_recorded(learnt: Path) -> None:

@@ -38,7 +38,7 @@ def active(brain: Brain) -> dict[str, Authority]:
     return {one.headline: brain.get(one.id).authority for one in listed}
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "gemini"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", "copilot", "cursor", "gemini", "qwen"])
 def test_what_the_user_says_waits_and_is_a_persons_once_confirmed(
     tmp_path: Path, client: str
 ) -> None:
@@ -52,6 +52,21 @@ def test_what_the_user_says_waits_and_is_a_persons_once_confirmed(
         assert active(brain) == {}
         brain.revise.approve(held.memory.id, reason="yes")
         assert active(brain) == {RULE: Authority.PERSON}
+
+
+def test_prompt_that_an_agent_writes_for_its_subagent_is_not_the_users(tmp_path: Path) -> None:
+    store = tmp_path / "brain.db"
+    with commonbrain.open(store) as brain:
+        brain.remember(f"We {RULE}", kind="fact")
+    event: dict[str, object] = {"session_id": "s1", "prompt": PROMPT, "cwd": str(tmp_path)}
+
+    words = ("codex", "user-prompt-submit")
+    shown = call_hook(store, *words, told=event | {"agent_id": "a1"})
+    call_hook(store, *words, "--detached", told=event | {"agent_id": "a1"})
+
+    assert shown.out == ""
+    with commonbrain.open(store) as brain:
+        assert waiting(brain) == []
 
 
 def test_repeated_and_declined_words_are_proposed_once(tmp_path: Path) -> None:

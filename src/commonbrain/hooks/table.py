@@ -95,6 +95,10 @@ def _additional(text: str) -> Mapping[str, object]:
     return {"additional_context": text}
 
 
+def _copilot(text: str) -> Mapping[str, object]:
+    return {"additionalContext": text}
+
+
 def _continue_block(text: str) -> Mapping[str, object]:
     # Cursor accepts it since 3.20, but does not document it.
     return {"continue": True, "additional_context": text}
@@ -129,7 +133,13 @@ def _like_claude(client: str, event: str, *, native: str, action: HookAction) ->
 
 
 def _tool(
-    client: str, event: str, *, native: str, tools: str = "", is_installed: bool = True
+    client: str,
+    event: str,
+    *,
+    native: str,
+    tools: str = "",
+    answer: HookReply | None = None,
+    is_installed: bool = True,
 ) -> Hook:
     """Return the hook of a tool. It decides nothing: the client's own permissions apply as ever."""
     return Hook(
@@ -137,7 +147,7 @@ def _tool(
         event=event,
         native=native,
         action=HookAction.TOOL,
-        answer=partial(_specific, native),
+        answer=answer or partial(_specific, native),
         tools=tools,
         is_installed=is_installed,
     )
@@ -209,13 +219,23 @@ _ROWS: Final = (
     _tool_used("gemini", native="AfterTool", tools="write_file|replace|run_shell_command"),
     _capture("gemini", native="AfterAgent"),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
-    # Payloads of @qwen-code/qwen-code 0.24.4, which drops what a session's start answers.
-    _row("qwen", START, native="SessionStart", action=HookAction.BOOT),
+    # Payloads of @qwen-code/qwen-code 0.24.4, whose event before a tool accepts no context and
+    # whose subagents are shown none.
+    _like_claude("qwen", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("qwen", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    _tool_used("qwen", native="PostToolUse", tools="^(write_file|edit)$"),
+    _tool_used("qwen", native="PostToolUse", tools="^(write_file|edit|run_shell_command)$"),
+    _tool_used("qwen", TOOL_FAILED, native="PostToolUseFailure", tools="^run_shell_command$"),
     _row("qwen", STOP, native="Stop", action=HookAction.CAPTURE),
     _row("qwen", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
     _row("qwen", END, native="SessionEnd", action=HookAction.END),
+    # Payloads of @github/copilot 1.0.102 under the names of Claude Code's events and tools. Its
+    # event after an answer does not contain the message.
+    _row("copilot", START, native="SessionStart", action=HookAction.BOOT, answer=_copilot),
+    _row("copilot", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL, answer=_copilot),
+    _tool("copilot", TOOL, native="PreToolUse", tools="Bash|Edit|Write|Task", answer=_copilot),
+    _tool_used("copilot", native="PostToolUse", tools="Bash|Edit|Write", answer=_copilot),
+    _row("copilot", SUBAGENT, native="SubagentStart", action=HookAction.PRIME, answer=_copilot),
+    _row("copilot", END, native="SessionEnd", action=HookAction.END),
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}
@@ -234,7 +254,7 @@ _RESUMED: Final = "resume"
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """About a hundred times the summary of a long conversation."""
 _NAMES: Final = {
-    "session": ("session_id", "conversation_id"),
+    "session": ("session_id", "conversation_id", "sessionId"),
     "prompt": ("prompt",),
     "reply": ("last_assistant_message", "text", "prompt_response"),
     "summary": ("compact_summary",),
@@ -245,8 +265,11 @@ _NAMES: Final = {
     "subagent_type": ("agent_type",),
 }
 """Each client's names for a field, in the order they are tried."""
-_FILES: Final = ("file_path", "notebook_path")
-_EDITED: Final = ("old_string", "new_string", "content", "new_source")
+_FILES: Final = ("file_path", "notebook_path", "path")
+_EDITED: Final = (
+    *("old_string", "new_string", "content", "new_source"),
+    *("old_str", "new_str", "file_text"),
+)
 _STARTERS: Final = frozenset({"Agent", "Task", "spawn_agent"})
 """Tools that start a subagent; `Task` is an older name of `Agent`."""
 _PATCH: Final = "apply_patch"
@@ -322,6 +345,9 @@ def read_event(raw: bytes) -> HookEvent:
     payload = cast("dict[str, Any]", value)
     fields: dict[str, Any] = {name: _text(payload, keys) for name, keys in _NAMES.items()}
     fields |= {name: _name(fields[name]) for name in ("session", "subagent", "subagent_type")}
+    if fields["subagent"]:
+        # The agent that started it wrote its prompt, and not the user.
+        fields["prompt"] = ""
     return HookEvent(folder=_folder(payload), **{**fields, **_tool_input(payload)})
 
 

@@ -16,9 +16,10 @@ _CLAUDE_STATUS: Final = re.compile(r"Exit code (\d+)\n?")
 _GEMINI_STATUS: Final = re.compile(r"^(?:Exit Code|Signal): (\w+)$", re.MULTILINE)
 _GEMINI_OUTPUT: Final = re.compile(
     r"(?:<untrusted_context>\n)?(?:Command: .*\nDirectory: .*\n)?Output: (.*?)"
-    r"(?:\n(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): .*)?\Z",
+    r"(?:\nError: \(none\))?(?:\n(?:Exit Code|Signal|Background PIDs|Process Group PGID): .*)?\Z",
     re.DOTALL,
 )
+_COPILOT_STATUS: Final = re.compile(r"\n?<shellId: \S+ completed with exit code (\d+)>\s*\Z")
 _STOPPED: Final = ("interrupted", "is_interrupt", "backgroundTaskId")
 _RUNNING: Final = re.compile(r"Command (?:was cancelled|timed out|moved to background)")
 
@@ -37,7 +38,7 @@ def read_result(payload: Mapping[str, Any]) -> ToolResult:
     error = payload.get("error", payload.get("error_message"))
     if isinstance(error, str):
         return _failed(payload, error)
-    given = payload.get("tool_response", payload.get("tool_output"))
+    given = payload.get("tool_response", payload.get("tool_output", payload.get("tool_result")))
     if isinstance(given, str):
         try:
             value = json.loads(given) if given.startswith("{") else given
@@ -52,7 +53,9 @@ def read_result(payload: Mapping[str, Any]) -> ToolResult:
 
 
 def _failed(payload: Mapping[str, Any], error: str) -> ToolResult:
-    """Read Claude Code's error, which begins with the exit status, or Cursor's."""
+    """Read Claude Code's error, which begins with the exit status, Qwen Code's, or Cursor's."""
+    if error.startswith("Command: "):
+        return _of_gemini(error)
     stated = _CLAUDE_STATUS.match(error)
     output = error[stated.end() :] if stated else error
     # An error of Claude Code without a status is not the command's: it was not allowed to run.
@@ -68,12 +71,15 @@ def _failed(payload: Mapping[str, Any], error: str) -> ToolResult:
 
 
 def _structured(value: Mapping[str, Any]) -> ToolResult:
-    """Read an object: Claude Code's of a command that succeeded, Gemini's, Cursor's."""
+    """Read an object: Claude Code's of a command that succeeded, and those of others."""
     if any(value.get(name) for name in _STOPPED):
         return ToolResult(exit_code=INTERRUPTED)
     text = value.get("llmContent")
     if isinstance(text, str):
         return _of_gemini(text)
+    text = value.get("text_result_for_llm")
+    if isinstance(text, str):
+        return _of_copilot(text)
     code = value.get("exitCode", value.get("exit_code", 0))
     parts = (value.get(name) for name in ("stdout", "stderr", "output"))
     return ToolResult(
@@ -93,9 +99,21 @@ def _of_gemini(text: str) -> ToolResult:
     return ToolResult(output=output[1] if output else whole, exit_code=code if stated else 0)
 
 
+def _of_copilot(text: str) -> ToolResult:
+    """Read Copilot's text for its model, which ends with the exit status of what has ended."""
+    stated = _COPILOT_STATUS.search(text)
+    if stated is None:
+        return ToolResult(output=text, exit_code=INTERRUPTED)
+    return ToolResult(output=text[: stated.start()], exit_code=int(stated[1]))
+
+
 _CHANGED_LINES_MAX: Final = 8
 _CHANGED_CHARS_MAX: Final = 160
-_OLD_AND_NEW: Final = (("old_string", "new_string"), ("", "content"), ("", "new_source"))
+_OLD_AND_NEW: Final = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    *(("", name) for name in ("content", "new_source", "file_text")),
+)
 
 
 def changed_lines(tool_input: Mapping[str, Any]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook
 from commonbrain.integrations.entry import SERVER
 from commonbrain.integrations.json_clients import (
+    copilot_folder,
     in_current_folder,
     in_home_folder,
     object_member,
@@ -255,6 +256,10 @@ def _as_is(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
     return {"command": _shell(words), **({"matcher": hook.tools} if hook.tools else {})}
 
 
+def _in_seconds(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
+    return {"type": "command", **_as_is(hook, words), "timeoutSec": _timeout_s(hook)}
+
+
 def _claude_file() -> Path:
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
     return (Path(folder) if folder else Path.home() / ".claude") / "settings.json"
@@ -295,6 +300,12 @@ _ROWS: Final = (
         files={"user": qwen_file, "project": in_current_folder(".qwen", "settings.json")},
         shape=_in_milliseconds,
         has_comments=True,
+    ),
+    HooksFile(
+        client="copilot",
+        files={"user": lambda: copilot_folder() / "hooks" / f"{SERVER}.json"},
+        shape=_in_seconds,
+        head={"version": 1},
     ),
 )
 HOOKS_FILES: Final[Mapping[str, HooksFile]] = {row.client: row for row in _ROWS}

@@ -338,10 +338,10 @@ CLINE: Final = JsonFile(
 )
 
 
-def _copilot_file() -> Path:
-    """Return the file of GitHub Copilot CLI, with COPILOT_HOME (`copilot help environment`)."""
+def copilot_folder() -> Path:
+    """Return the folder of GitHub Copilot CLI, with COPILOT_HOME (`copilot help environment`)."""
     folder = os.environ.get("COPILOT_HOME")
-    return (Path(folder) if folder else Path.home() / ".copilot") / "mcp-config.json"
+    return Path(folder) if folder else Path.home() / ".copilot"
 
 
 def _copilot_shape(entry: ServerTarget) -> Mapping[str, object]:
@@ -350,7 +350,7 @@ def _copilot_shape(entry: ServerTarget) -> Mapping[str, object]:
 
 COPILOT: Final = JsonFile(
     name="copilot",
-    files={"user": _copilot_file},
+    files={"user": lambda: copilot_folder() / "mcp-config.json"},
     servers="mcpServers",
     shape=_copilot_shape,
     has_comments=False,
