@@ -60,12 +60,15 @@ from commonbrain.mcp.connections import (
 )
 from commonbrain.mcp.replay import describe_malformed, parse_object
 from commonbrain.mcp.resources import (
+    INBOX_URI,
+    LISTED,
     PROMPT,
     RESOURCE_TYPES,
     complete_argument,
     read_resource,
     render_startup,
 )
+from commonbrain.mcp.subscriptions import Subscriptions, background_tasks
 from commonbrain.mcp.tool_calls import (
     BOOT,
     CALLS_AT_ONCE_MAX,
@@ -202,8 +205,8 @@ class _Handlers:
     async def list_resources(
         self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """List none: every memory is a resource, and recall finds them."""
-        return ListResourcesResult(resources=[])
+        """List the inbox: every memory is a resource too, and recall finds them."""
+        return ListResourcesResult(resources=[LISTED])
 
     async def list_templates(
         self, _context: Message, _params: PaginatedRequestParams | None
@@ -222,6 +225,15 @@ class _Handlers:
         return await self._respond(
             context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
         )
+
+    async def open_inbox(self, context: Message) -> Brain:
+        """Return the brain of a caller who may read the inbox."""
+
+        def read(brain: Brain) -> Brain:
+            read_resource(brain, INBOX_URI)
+            return brain
+
+        return await self._respond(context, read, about={"uri": INBOX_URI})
 
     async def complete(self, context: Message, params: CompleteRequestParams) -> CompleteResult:
         """Complete an argument of the prompt or of a template."""
@@ -302,9 +314,21 @@ def server_of(
     *,
     threads: ThreadLimiter,
     profile: Profile = Profile.CORE,
+    is_duplex: bool = True,
 ) -> Server[Any]:
-    """Make a server with a profile's tools; `caller_of` returns the caller of a message."""
+    """Make a server with the tools of a profile.
+
+    Args:
+        caller_of: returns the caller of a message.
+        threads: run the calls.
+        profile: the tools.
+        is_duplex: whether it serves one client, to which it can send at any time.
+
+    """
     handlers = _Handlers(caller_of=caller_of, threads=threads, profile=profile)
+    subscriptions = Subscriptions(
+        open_inbox=handlers.open_inbox, threads=threads, is_duplex=is_duplex
+    )
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -318,6 +342,10 @@ def server_of(
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
         on_completion=handlers.complete,
+        lifespan=background_tasks,
+        on_subscriptions_listen=subscriptions.listen,
+        on_subscribe_resource=subscriptions.subscribe if is_duplex else None,
+        on_unsubscribe_resource=subscriptions.unsubscribe if is_duplex else None,
     )
 
 
