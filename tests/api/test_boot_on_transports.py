@@ -93,7 +93,7 @@ async def test_resources_are_templates_that_read_memories_threads_and_boot(
         "thread://{id}",
         "boot://{project}",
     ]
-    assert listed == []
+    assert [str(one.uri) for one in listed] == ["inbox://unread"]
     assert f"> {RULE}" in text_at(memory.contents)
     assert "The paint is wet." in text_at(thread.contents)
     assert "project my shop." in text_at(boot.contents)

@@ -69,6 +69,21 @@ def test_new_server_gets_the_handshake_although_a_request_has_its_id() -> None:
     assert replay.deliver(answer(1)) == answer(1) + b"\n"
 
 
+def test_new_server_gets_the_subscription_until_the_client_ends_it() -> None:
+    replay = begun()
+    subscribe = line(id=2, method="resources/subscribe", params={"uri": "inbox://unread"})
+    replay.take(subscribe)
+    replay.deliver(answer(2))
+    frames, _ = replay.resume()
+    assert frames.splitlines()[2:] == [b"0 " + subscribe]
+    assert replay.deliver(answer(2)) == b""
+    assert replay.unanswered == {}
+
+    replay.take(line(id=3, method="resources/unsubscribe", params={"uri": "inbox://unread"}))
+    replay.deliver(answer(3))
+    assert replay.resume()[0].splitlines()[2:] == []
+
+
 def test_unanswered_handshake_is_sent_again_and_its_answer_delivered() -> None:
     replay = ReplayBuffer()
     replay.take(INITIALIZE)

@@ -303,3 +303,18 @@ def test_invalid_setting_is_reported_at_the_start(store: Path) -> None:
 
     assert (done.status, done.out) == (2, "")
     assert "COMMONBRAIN_RECALL_ITEMS" in done.err
+
+
+def test_subscription_goes_on_with_the_next_server(tmp_path: Path) -> None:
+    store = tmp_path / "m.db"
+    with agent_of(store, "ann") as first, agent_of(store, "bo") as bo:
+        first.shake_hands()
+        first.call("status")
+        bo.shake_hands()
+        bo.result_of(bo.request("resources/subscribe", {"uri": "inbox://unread"}))
+        kill(first)
+        run_brain("--store", str(store), "--agent", "ann", "message", "send", "--to", "bo", "Tea?")
+        updated = bo.answer_to(b"")
+
+    assert updated["method"] == "notifications/resources/updated"
+    assert updated["params"]["uri"] == "inbox://unread"

@@ -105,6 +105,13 @@ def test_resource_with_a_name_outside_ascii_is_read(url: str, subtests: pytest.S
             assert reply["result"]["contents"]
 
 
+def test_request_whose_answer_is_a_stream_is_refused_at_once(url: str) -> None:
+    given = {"_meta": MODERN, "notifications": {"resourcesListChanged": True}}
+    listen = {"jsonrpc": "2.0", "id": 2, "method": "subscriptions/listen", "params": given}
+    [reply] = carried(a_bridge(url), json.dumps(listen))
+    assert (reply["id"], reply["error"]["code"]) == (2, -32601)
+
+
 def test_call_with_an_invalid_tool_name_is_answered_with_an_error(
     url: str, subtests: pytest.Subtests
 ) -> None:

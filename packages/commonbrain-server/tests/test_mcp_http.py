@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client
+from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 
 from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
+from commonbrain.mcp.resources import INBOX_URI
 from commonbrain.mcp.server import tools_of
 from commonbrain.model.scope import Role
+from tests.processes import TIMEOUT_S
 from tests.serving import Era, client_at
 
 TOOLS = tools_of(Profile.CORE)
@@ -151,3 +155,29 @@ async def test_memory_stored_over_rest_is_recalled_over_mcp(url: str) -> None:
         stored = (await http.post(f"{url}/v1/remember", json=sent, headers=key)).json()
         items = structured(await ben.call_tool("recall", {"query": "kettle"}))["items"]
         assert [one["id"] for one in items] == [stored["items"][0]["id"]]
+
+
+async def test_client_that_listens_is_told_of_a_message_and_others_are_not(url: str) -> None:
+    async with (
+        client_at(url, key="key-of-ann") as ann,
+        client_at(url, key="key-of-ben") as ben,
+        client_at(url, key="key-of-rea") as rea,
+    ):
+        uris = [INBOX_URI]
+        with anyio.fail_after(TIMEOUT_S):
+            async with (
+                ann.listen(resource_subscriptions=uris) as hers,
+                ben.listen(resource_subscriptions=uris) as his,
+            ):
+                for text in ("Tea?", "Now?"):
+                    structured(await ben.call_tool("message", message_to("ann", text)))
+                    assert await anext(hers) == ResourceUpdated(uri=INBOX_URI)
+                structured(await ann.call_tool("message", message_to("ben", "Yes.")))
+                assert await anext(his) == ResourceUpdated(uri=INBOX_URI)
+        # It may not read an inbox either.
+        with pytest.raises(MCPError, match="insufficient_role"):
+            await rea.listen(resource_subscriptions=uris).__aenter__()
+
+
+def message_to(agent: str, text: str) -> dict[str, str]:
+    return {"op": "send", "to": agent, "text": text}

@@ -80,6 +80,13 @@ def inbox_rows(
     return rows
 
 
+def newest_unread(tx: Transaction, reader: Reader) -> int:
+    """Return the id of the newest unread message; 0 if there is none."""
+    sections = (TOP, Mailbox(is_urgent=False, message_id=ids.LAST))
+    first = (tx.messages.unread(reader, below=below, limit=1) for below in sections)
+    return max((one.message_id for rows in first for one in rows), default=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
     """Who acknowledged a message, when, and the note."""

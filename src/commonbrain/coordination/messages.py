@@ -16,6 +16,7 @@ from commonbrain.coordination.inbox import (
     count_by_thread,
     inbox_rows,
     known_beginning,
+    newest_unread,
     summarize_thread,
     to_message_views,
 )
@@ -167,6 +168,11 @@ class Messages:
                 next=page.next,
                 more=page.more,
             )
+
+    def newest_unread(self) -> int:
+        """Return the number of the newest unread message, which grows by arrivals; 0 for none."""
+        with self._snapshot() as tx:
+            return newest_unread(tx, self._reader())
 
     def read(self, id: str | Sequence[str]) -> MessagePage:  # noqa: A002 the public name is id
         """Return messages in full, in the requested order, and mark them as read."""

@@ -76,7 +76,7 @@ class StdioProxy:
             self._write(parse_object(describe_malformed(line.encode(errors="replace"))))
             return
         try:
-            answer = _switched_off(message) or self._post(
+            answer = _answer_here(message) or self._post(
                 without_private_values(line.encode()), message
             )
         except CommonbrainError as error:
@@ -144,17 +144,23 @@ class StdioProxy:
         }
 
 
+_LISTEN: Final = "subscriptions/listen"
+"""A request whose answer is a stream, which ends with the subscription."""
+_NOT_FOUND: Final = -32601
 READ_TOOLS: Final = frozenset(
     {"audit", "boot", "get", "list", "recall", "recalls", "review", "skill", "status", "trace"}
 )
 """Tools that store nothing, which a pause leaves on."""
 
 
-def _switched_off(message: JsonObject) -> JsonObject | None:
-    """Return the reply of a tool that the user paused, or a folder switched off, on this machine.
+def _answer_here(message: JsonObject) -> JsonObject | None:
+    """Return the reply to a message that is not forwarded.
 
-    The server has neither the user's state nor the folder.
+    That is a call of a tool that the user paused, or a folder switched off, on this machine: the
+    server has neither the user's state nor the folder. Streams are not forwarded either.
     """
+    if message.get("method") == _LISTEN:
+        return {"error": _error(_NOT_FOUND, "This connection has no subscriptions.")}
     if message.get("method") != "tools/call":
         return None
     tool = child_object(message, "params").get("name")

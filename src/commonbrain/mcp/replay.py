@@ -22,6 +22,7 @@ LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Above the largest call: 100 items of 16 KiB, each character escaped."""
 _SENDS_MAX: Final = 3
 """A request that ended this many servers is not sent to another one."""
+_KEPT: Final = frozenset({"initialize", "notifications/initialized", "resources/subscribe"})
 _MALFORMED: Final = -32700
 _GIVEN_UP: Final = (
     "interrupted: Servers ended during this call, which may have been carried out. "
@@ -42,7 +43,7 @@ class _Request:
 
 @dataclass(slots=True)
 class ReplayBuffer:
-    """The handshake of one client and its requests without an answer."""
+    """The handshake of one client, its subscription, and its requests without an answer."""
 
     session: str | None = None
     """The key of the client's session, from the server."""
@@ -50,10 +51,10 @@ class ReplayBuffer:
     """By id, in the order of arrival."""
     is_over: bool = False
     """Whether the server has answered everything and ended."""
-    _initialize: bytes | None = None
-    _initialized: bytes | None = None
-    _muted: str | None = None
-    """The id of an answer that the client has already."""
+    _kept: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Messages that every server needs, by method, in the order of the protocol."""
+    _muted: set[str] = field(default_factory=set[str])
+    """The ids of answers that the client has already."""
     _number: int = 0
 
     def take(self, line: bytes) -> bytes:
@@ -62,37 +63,36 @@ class ReplayBuffer:
         method = message.get("method")
         self._number += 1
         one = _Request(self._number, line)
-        if method == "notifications/initialized":
-            self._initialized = line
+        if method in _KEPT:
+            self._kept[method] = line
+        elif method == "resources/unsubscribe":
+            self._kept.pop("resources/subscribe", None)
         elif method == "notifications/cancelled":
             self.unanswered.pop(_key(child_object(message, "params").get("requestId")), None)
-        elif isinstance(method, str) and "id" in message:
-            if method == "initialize":
-                self._initialize = line
+        if isinstance(method, str) and "id" in message:
             self.unanswered[_key(message["id"])] = one
         return _frame(one)
 
     def resume(self) -> tuple[bytes, bytes]:
         """Return the first lines for a new server, and error answers for the client.
 
-        The server runs the messages in this order: the handshake, then the requests without an
-        answer.
+        The server runs the messages in this order: the handshake and the subscription, then the
+        requests without an answer.
         """
         frames, errors = b"", b""
-        self._muted = None
+        self._muted.clear()
         self.is_over = False
         for id_, one in list(self.unanswered.items()):
             if one.sends == _SENDS_MAX:
                 del self.unanswered[id_]
                 errors += _error(id_, _FAILED, text=_GIVEN_UP)
-        if self._initialize is not None:
-            id_ = _key(parse_object(self._initialize)["id"])
-            # A later request may have the same id.
-            waiting = self.unanswered.get(id_)
-            if waiting is None or waiting.line is not self._initialize:
-                self._muted = id_
-                frames += _frame(_Request(0, self._initialize))
-            frames += _frame(_Request(0, self._initialized)) if self._initialized else b""
+        waiting = [one.line for one in self.unanswered.values()]
+        for line in self._kept.values():
+            message = parse_object(line)
+            # A request that waits is among the unanswered ones; a later one may have its id.
+            if line not in waiting:
+                self._muted |= {_key(message["id"])} if "id" in message else set()
+                frames += _frame(_Request(0, line))
         return frames + b"".join(map(_frame, self.unanswered.values())), errors
 
     def deliver(self, line: bytes) -> bytes:
@@ -104,8 +104,8 @@ class ReplayBuffer:
             return b""
         if "id" in message and "method" not in message:
             id_ = _key(message["id"])
-            if id_ == self._muted:
-                self._muted = None
+            if id_ in self._muted:
+                self._muted.remove(id_)
                 return b""
             self.unanswered.pop(id_, None)
         return line + b"\n"

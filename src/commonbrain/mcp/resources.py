@@ -1,7 +1,7 @@
 """The MCP prompt and resources, and what completes their arguments.
 
 `RESOURCE_TYPES` is the table: each resource is an operation with one argument from the URI, so that
-the same access rules apply on every transport.
+the same access rules apply on every transport. The inbox has no argument.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ from mcp.types import (
     TextContent,
     TextResourceContents,
 )
+from mcp.types import Resource as McpResource
 
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import load_operation
@@ -119,6 +120,19 @@ RESOURCE_TYPES: Final = {
         ),
     )
 }
+INBOX_URI: Final = "inbox://unread"
+_INBOX: Final = Resource(
+    scheme="inbox",
+    argument="",
+    purpose="Your unread messages, urgent first.",
+    operation="message",
+    arguments=lambda _: {"op": "inbox"},
+    values=lambda _: [],
+)
+LISTED: Final = McpResource(
+    uri=INBOX_URI, name=_INBOX.scheme, description=_INBOX.purpose, mime_type=_PLAIN
+)
+"""The only resource without an argument, and the one to subscribe to."""
 PROMPT: Final = Prompt(
     name=STARTUP,
     title="Start up",
@@ -139,10 +153,11 @@ def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
 
     """
     scheme, _, address = uri.partition("://")
-    page = RESOURCE_TYPES.get(scheme)
+    page = _INBOX if uri == INBOX_URI else RESOURCE_TYPES.get(scheme)
     named = unquote(address)
     if page is None or not named:
-        raise NotFoundError("No such resource.", hint="Read memory://, thread:// or boot://.")
+        hint = f"Read memory://, thread://, boot:// or {INBOX_URI}."
+        raise NotFoundError("No such resource.", hint=hint)
     operation = load_operation(page.operation)
     request = operation.request.model_validate(page.arguments(named))
     reply = dispatch(operation, brain, request=request)

@@ -26,6 +26,7 @@ from mcp.types import (
     GetPromptRequestParams,
     GetPromptResult,
     Implementation,
+    InputRequiredResult,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -58,14 +59,18 @@ from commonbrain.mcp.connections import (
     StdioLines,
     find_client,
 )
+from commonbrain.mcp.elicitation import ANSWER_S, Questions
 from commonbrain.mcp.replay import describe_malformed, parse_object
 from commonbrain.mcp.resources import (
+    INBOX_URI,
+    LISTED,
     PROMPT,
     RESOURCE_TYPES,
     complete_argument,
     read_resource,
     render_startup,
 )
+from commonbrain.mcp.subscriptions import Subscriptions, background_tasks
 from commonbrain.mcp.tool_calls import (
     BOOT,
     CALLS_AT_ONCE_MAX,
@@ -143,6 +148,8 @@ class _Handlers:
     caller_of: Callable[[Message], MessageCaller]
     threads: ThreadLimiter
     profile: Profile
+    questions: Questions | None
+    """None if the server cannot ask a client."""
 
     @property
     def tools(self) -> Mapping[str, Operation[Any, Any]]:
@@ -162,7 +169,20 @@ class _Handlers:
         role = caller.role()
         return ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
 
-    async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(
+        self, context: Message, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Run an operation, unless the call answers a question; it may end with a question."""
+        if self.questions is None:
+            return _to_result(await self._run_tool(context, params))
+        caller = self.caller_of(context)
+        reply = await self.questions.resume(params, caller=caller)
+        if reply is None:
+            done = await self._run_tool(context, params)
+            reply = await self.questions.ask(context, done, caller=caller)
+        return reply if isinstance(reply, InputRequiredResult) else _to_result(reply)
+
+    async def _run_tool(self, context: Message, params: CallToolRequestParams) -> ToolReply:
         """Run an operation in a thread and reply after the commit."""
         operation = self.tools.get(params.name)
         if operation is None:
@@ -182,9 +202,9 @@ class _Handlers:
             caller.record_unstarted(unstarted, error, waited_s=waited_s)
 
         try:
-            return _to_result(await self.threads.run(call, on_refusal=record_refusal))
+            return await self.threads.run(call, on_refusal=record_refusal)
         except (UnavailableError, LimitExceededError) as error:
-            return _to_result(failure(caller.redact_error(error)))
+            return failure(caller.redact_error(error))
 
     async def list_prompts(
         self, _context: Message, _params: PaginatedRequestParams | None
@@ -202,8 +222,8 @@ class _Handlers:
     async def list_resources(
         self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """List none: every memory is a resource, and recall finds them."""
-        return ListResourcesResult(resources=[])
+        """List the inbox: every memory is a resource too, and recall finds them."""
+        return ListResourcesResult(resources=[LISTED])
 
     async def list_templates(
         self, _context: Message, _params: PaginatedRequestParams | None
@@ -222,6 +242,15 @@ class _Handlers:
         return await self._respond(
             context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
         )
+
+    async def open_inbox(self, context: Message) -> Brain:
+        """Return the brain of a caller who may read the inbox."""
+
+        def read(brain: Brain) -> Brain:
+            read_resource(brain, INBOX_URI)
+            return brain
+
+        return await self._respond(context, read, about={"uri": INBOX_URI})
 
     async def complete(self, context: Message, params: CompleteRequestParams) -> CompleteResult:
         """Complete an argument of the prompt or of a template."""
@@ -302,9 +331,28 @@ def server_of(
     *,
     threads: ThreadLimiter,
     profile: Profile = Profile.CORE,
+    is_duplex: bool = True,
+    answer_s: float = ANSWER_S,
 ) -> Server[Any]:
-    """Make a server with a profile's tools; `caller_of` returns the caller of a message."""
-    handlers = _Handlers(caller_of=caller_of, threads=threads, profile=profile)
+    """Make a server with the tools of a profile.
+
+    Args:
+        caller_of: returns the caller of a message.
+        threads: run the calls.
+        profile: the tools.
+        is_duplex: whether it serves one client, to which it can send at any time.
+        answer_s: how long a call waits until the client has answered a question.
+
+    """
+    handlers = _Handlers(
+        caller_of=caller_of,
+        threads=threads,
+        profile=profile,
+        questions=Questions(threads=threads, answer_s=answer_s) if is_duplex else None,
+    )
+    subscriptions = Subscriptions(
+        open_inbox=handlers.open_inbox, threads=threads, is_duplex=is_duplex
+    )
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -318,6 +366,10 @@ def server_of(
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
         on_completion=handlers.complete,
+        lifespan=background_tasks,
+        on_subscriptions_listen=subscriptions.listen,
+        on_subscribe_resource=subscriptions.subscribe if is_duplex else None,
+        on_unsubscribe_resource=subscriptions.unsubscribe if is_duplex else None,
     )
 
 

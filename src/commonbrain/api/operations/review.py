@@ -72,7 +72,7 @@ def _question_lines(rows: Sequence[ReviewRow]) -> Iterator[str]:
     pending = [row for row in rows if isinstance(row, PendingItem)]
     since = show_day(rows[0].since)
     yield f"proposals, {len(pending)} of one call, trust {pending[0].memory.trust}, since {since}"
-    yield from (line for one in pending for line in _effects_lines(one))
+    yield from (line for one in pending for line in effects_lines(one))
     together = ",".join(one.memory.id for one in pending)
     yield from (f"  -> revise {verb} {together} --reason WHY" for verb in ("approve", "reject"))
 
@@ -97,7 +97,7 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
                 *("proposal", f"by {row.memory.agent}", f"trust {row.memory.trust}"),
                 *(f"since {since}", f"because {row.reason}" if row.reason else ""),
             )
-            yield from _effects_lines(row)
+            yield from effects_lines(row)
         case DuplicateItem():
             yield f"rules that may say the same, similarity {row.similarity:.2f}, since {since}"
             yield from _memory_lines(row.newer)
@@ -105,7 +105,7 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
     yield from (f"  -> {call}" for call in row.settle)
 
 
-def _effects_lines(row: PendingItem) -> Iterator[str]:
+def effects_lines(row: PendingItem) -> Iterator[str]:
     """Render all that an approval does, with the memories that it does it to."""
     for one in row.effects:
         yield from _memory_lines(one.memory, effects=one.effects)

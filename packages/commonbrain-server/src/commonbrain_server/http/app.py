@@ -144,6 +144,7 @@ class McpEndpoint:
             partial(AuthenticatedCaller, authenticator),
             threads=authenticator.threads,
             profile=profile,
+            is_duplex=False,
         )
         self._authenticator = authenticator
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)

@@ -1,0 +1,181 @@
+"""Questions to the user of a client about what a model proposed.
+
+The answer is no person's: a client may answer by itself, and a model with a shell can start a
+client of its own. So a question offers to decline or to wait, which adds nothing. A person confirms
+at a terminal or on the page.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from secrets import token_hex
+from typing import Any, Final
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp.types import (
+    CallToolRequestParams,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.mcp.tool_calls import ToolCaller, ToolReply
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.escaping import inert
+
+ANSWER_S: Final = 30.0
+"""How long a call waits for an answer; clients end a call after a minute."""
+_PAUSE_S: Final = 600.0
+"""From one question to the next of a connection."""
+_LOOKED_AT_MAX: Final = 20
+"""The newest entries of the queue, among which is the proposal of a call that has just ended."""
+_FIELD: Final = "decision"
+_DECLINE: Final = "decline"
+_FORM: Final = {
+    "type": "object",
+    "properties": {
+        _FIELD: {"type": "string", "title": "Decision", "enum": ["later", _DECLINE]},
+    },
+    "required": [_FIELD],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """A question about a proposal, with the reply of the call that made it."""
+
+    id: str
+    request: ElicitRequest
+    reply: ToolReply
+
+
+@dataclass(slots=True, kw_only=True)
+class Questions:
+    """Asks the client of one connection, by the means of its protocol."""
+
+    threads: ThreadLimiter
+    answer_s: float = ANSWER_S
+    _asked_at: float = -math.inf
+    _open: dict[str, _Question] | None = None
+    """The question that a client has to answer by a call, by the state that it sends along."""
+
+    async def ask(
+        self, context: ServerRequestContext[Any], reply: ToolReply, *, caller: ToolCaller
+    ) -> ToolReply | InputRequiredResult:
+        """Ask about what waits for a person after a call; return the reply, or the question."""
+        id_ = _waiting_id(reply)
+        is_quiet = anyio.current_time() < self._asked_at + _PAUSE_S
+        if id_ is None or is_quiet or not _takes_forms(context):
+            return reply
+        request = await self._request(id_, caller=caller)
+        if request is None:
+            return reply
+        self._asked_at = anyio.current_time()
+        question = _Question(id=id_, request=request, reply=reply)
+        if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            state = token_hex(8)
+            self._open = {state: question}
+            return InputRequiredResult(input_requests={_FIELD: request}, request_state=state)
+        try:
+            answer = await context.session.send_request(
+                request,
+                ElicitResult,
+                request_read_timeout_seconds=self.answer_s,
+                metadata=ServerMessageMetadata(related_request_id=context.request_id),
+            )
+        except (MCPError, ValidationError):
+            # The client does not answer in time, or something else.
+            return reply
+        return await self._settle(question, answer, caller=caller)
+
+    async def resume(
+        self, params: CallToolRequestParams, *, caller: ToolCaller
+    ) -> ToolReply | None:
+        """Return the reply to a call that answers a question; None if it is another call."""
+        question = (self._open or {}).pop(params.request_state or "", None)
+        if question is None:
+            return None
+        answer = (params.input_responses or {}).get(_FIELD)
+        return await self._settle(question, answer, caller=caller)
+
+    async def _request(self, id_: str, *, caller: ToolCaller) -> ElicitRequest | None:
+        """Return the question about a proposal, in the words of the review queue."""
+
+        def effects() -> str:
+            # A server lists its tools without them.
+            from commonbrain.api.operations.review import effects_lines  # noqa: PLC0415
+
+            queue = caller.brain().review("proposals", limit=_LOOKED_AT_MAX)
+            rows = (one for one in queue.proposals if one.memory.id == id_)
+            return "\n".join(line for one in rows for line in effects_lines(one))
+
+        try:
+            shown = await self.threads.run(effects)
+        except CommonbrainError:
+            return None
+        message = (
+            f"An agent proposes this; it does not hold until you confirm it:\n{inert(shown)}\n"
+            f"To confirm it, run in a terminal of your own: brain revise approve {id_} --reason "
+            "WHY, or use the page, brain ui. Here you can decline it."
+        )
+        form = ElicitRequestFormParams(message=message, requested_schema=_FORM)
+        return ElicitRequest(params=form) if shown else None
+
+    async def _settle(
+        self, question: _Question, answer: object, *, caller: ToolCaller
+    ) -> ToolReply:
+        """Withdraw the proposal if the answer declines it, and add the outcome to the reply."""
+        is_declined = (
+            isinstance(answer, ElicitResult)
+            and answer.action == "accept"
+            and (answer.content or {}).get(_FIELD) == _DECLINE
+        )
+        outcome = "The user was asked and has not decided yet."
+        if is_declined:
+            try:
+                await self.threads.run(partial(_decline, caller, question.id))
+            except CommonbrainError:
+                return question.reply
+            outcome = "It was declined and is withdrawn."
+        return _with_outcome(question.reply, question.id, outcome=outcome)
+
+
+def _decline(caller: ToolCaller, id_: str) -> None:
+    brain: Brain = caller.brain()
+    brain.revise.reject(id_, reason="Declined in a question of the client.")
+
+
+def _takes_forms(context: ServerRequestContext[Any]) -> bool:
+    """Return whether a client shows forms; one that names no mode does."""
+    declared = context.session.client_capabilities
+    modes = declared.elicitation if declared else None
+    return modes is not None and (modes.form is not None or modes.url is None)
+
+
+def _waiting_id(reply: ToolReply) -> str | None:
+    """Return the memory of a reply that waits for a person: a new text, or a proposed change."""
+    told = reply.structured or {}
+    items = told.get("items", ())
+    if told.get("status") == "proposed":
+        return told.get("id") or items[0]["id"]
+    waiting = (one for one in items if one.get("status") == "quarantined")
+    return next((one["id"] for one in waiting), None)
+
+
+def _with_outcome(reply: ToolReply, id_: str, *, outcome: str) -> ToolReply:
+    """Replace the hint, which says that the user is to be asked."""
+    told = reply.structured or {}
+    if told.get("status") == "proposed":
+        changed = {"hint": outcome}
+    else:
+        items = [{**one, "hint": outcome} if one.get("id") == id_ else one for one in told["items"]]
+        changed = {"items": items}
+    return replace(reply, text=f"{reply.text}\n{outcome}", structured={**told, **changed})
