@@ -33,7 +33,6 @@ from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
-from commonbrain.runtime.stores import upgrade_store
 from commonbrain.web.app import LoginScreen
 from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK
@@ -49,6 +48,7 @@ from commonbrain_server.security.logins import (
     make_page_sessions,
     make_provider_login,
 )
+from commonbrain_server.stores import upgrade_store
 from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of
 
 _PREFIX = "COMMONBRAIN_SERVE_"
