@@ -17,6 +17,7 @@ import numpy as np
 import psycopg
 import typer
 from commonbrain_server.postgres.opening import distribute_postgres
+from commonbrain_server.stores import upgrade_store
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.load.bulk import Bulk
@@ -27,7 +28,6 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.runtime.stores import upgrade_store
 from tests.citus import CitusServer, cluster
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ import psutil
 import psycopg
 import typer
 from commonbrain_server.dev_servers import login, postgres_server
+from commonbrain_server.stores import copy_store, upgrade_store
 
 import commonbrain
 from benchmarks.corpus import drafts
@@ -31,7 +32,6 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.memory import Draft
 from commonbrain.model.revision import Action, superseded
 from commonbrain.model.scope import Scope
-from commonbrain.runtime.stores import copy_store, upgrade_store
 from commonbrain.testing.builders import FakeClock
 
 app = typer.Typer()

@@ -12,11 +12,11 @@ from typing import Annotated, Final
 import psycopg
 import typer
 from commonbrain_server.dev_servers import login, postgres_server
+from commonbrain_server.stores import copy_store, upgrade_store
 
 import commonbrain
 from benchmarks.corpus import questions
 from benchmarks.large_stores import Filling
-from commonbrain.runtime.stores import copy_store, upgrade_store
 
 app = typer.Typer()
 _SHOWN: Final = 12

@@ -31,11 +31,12 @@ from urllib.parse import unquote
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from commonbrain_server.settings import ServerSettings, TokenSettings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from sybil.example import SybilFailure
 
-from commonbrain.config import ServerSettings, Settings
+from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, LocalModel
 from commonbrain.runtime.models import make_embedder
 from tests.command_lines import run_here
@@ -214,7 +215,7 @@ def test_defaults_in_tables_are_those_of_the_settings(subtests: pytest.Subtests)
                 field = (
                     ServerSettings.model_fields[name.removeprefix("SERVE_").lower()]
                     if name.startswith("SERVE_")
-                    else Settings.model_fields[name.lower()]
+                    else (Settings.model_fields | TokenSettings.model_fields)[name.lower()]
                 )
                 shown = default.replace(",", "").strip("`")
                 assert type(field.default)(shown) == field.default

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import commonbrain
-from commonbrain.config import ServerSettings, Settings
+from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import BOOT_CAPS
@@ -108,9 +108,8 @@ def test_setting_out_of_bounds_is_named_and_makes_no_store(
             assert not path.exists()
 
 
-@pytest.mark.parametrize("model", [Settings, ServerSettings])
-def test_defaults_of_settings_are_valid_unchecked(model: type[Settings | ServerSettings]) -> None:
-    assert model.model_construct() == model()
+def test_defaults_of_settings_are_valid_unchecked() -> None:
+    assert Settings.model_construct() == Settings()
 
 
 def test_variables_and_then_files_of_the_folder_of_secrets_give_settings_in_any_case(

@@ -20,6 +20,7 @@ from commonbrain_server.postgres.vectors import (
     HNSW_M,
     vector_index_name,
 )
+from commonbrain_server.stores import upgrade_store
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
@@ -35,7 +36,6 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import to_millis
 from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.runtime.stores import upgrade_store
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psycopg
 from commonbrain_server.dev_servers import login, postgres_server
+from commonbrain_server.stores import upgrade_store
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
@@ -23,7 +24,6 @@ from benchmarks.load.runs import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
 from commonbrain.client import Brain
 from commonbrain.runtime.bootstrap import open_brain
-from commonbrain.runtime.stores import upgrade_store
 
 _WARM: Final = 100
 _SHOWN: Final = 14

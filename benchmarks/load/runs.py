@@ -20,6 +20,7 @@ import psutil
 import psycopg
 import typer
 from commonbrain_server.dev_servers import login, postgres_server
+from commonbrain_server.stores import upgrade_store
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.load.bulk import Bulk
@@ -29,7 +30,6 @@ from benchmarks.load.plan import Plan
 from benchmarks.load.stack import PROGRAM, SETTINGS, Stack, keys, stack
 from commonbrain.runtime.models import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.runtime.stores import upgrade_store
 
 load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
 

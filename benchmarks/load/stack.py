@@ -20,12 +20,12 @@ from commonbrain_server.dev_servers import (
     postgres_server,
     redis_server,
 )
+from commonbrain_server.stores import upgrade_store
 from commonbrain_server.tenants import KeyRequest, admin_of
 from tenacity import retry, stop_after_delay, wait_fixed
 
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
-from commonbrain.runtime.stores import upgrade_store
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 import typer.main
+from commonbrain_server.settings import ServerSettings, TokenSettings
 from pydantic.fields import FieldInfo
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
@@ -25,7 +26,7 @@ from commonbrain.api.operations import (
 )
 from commonbrain.api.schemas import compact_schema
 from commonbrain.cli.main import app
-from commonbrain.config import ServerSettings, Settings
+from commonbrain.config import EnvironmentSettings, Settings
 from commonbrain.model import limits
 from commonbrain.model.kinds import ALIASES, KINDS
 
@@ -105,11 +106,12 @@ def settings_page() -> str:
     return (
         f"# Settings\n\n{_settings(Settings)}\n\n"
         f"## Of the shared server\n\nOptions of `brain serve` go before them.\n\n"
-        f"{_settings(ServerSettings)}"
+        f"{_settings(ServerSettings)}\n\n"
+        f"## Of tokens and logins at a shared server\n\n{_settings(TokenSettings)}"
     )
 
 
-def _settings(model: type[Settings | ServerSettings]) -> str:
+def _settings(model: type[EnvironmentSettings]) -> str:
     schema, prefix = model.model_json_schema()["properties"], model.prefix
     rows = (
         (f"`{prefix}{name.upper()}`", _default(field), _bounds(schema[name]), field.description)

@@ -1,10 +1,10 @@
-"""All settings: name, unit, default, bounds and environment variable."""
+"""The settings: name, unit, default, bounds and environment variable; packages have more."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from platformdirs import user_data_path, user_state_path
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, IPvAnyNetwork, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
@@ -34,10 +34,8 @@ from commonbrain.model.scope import LOCAL_TENANT, OnSecret
 from commonbrain.setting_types import (
     Key,
     StoreLocation,
-    asymmetric,
     parse_store,
     parse_urls,
-    safe_url,
     valid_blobs_location,
 )
 
@@ -80,16 +78,26 @@ def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
     return Field(default=getattr(ImportLimits(), name), ge=low, le=high, description=description)
 
 
-class _EnvironmentSettings(
+class EnvironmentSettings(
     BaseModel, frozen=True, extra="ignore", validate_default=True, defer_build=True
 ):
+    """Settings that are read from variables of one prefix."""
+
     prefix: ClassVar[str]
+    hidden: ClassVar[frozenset[str]] = frozenset()
+    """Settings that may hold a secret: errors do not repeat their values."""
 
 
-class Settings(_EnvironmentSettings, frozen=True):
+class Settings(EnvironmentSettings, frozen=True):
     """Settings, read once at startup; arguments override the environment."""
 
     prefix = "COMMONBRAIN_"
+    hidden = frozenset(
+        {
+            *("embedder_api_key", "embedder_next_api_key", "embedder_next_url", "embedder_url"),
+            *("extractor_api_key", "extractor_url", "redis_url", "store", "store_replicas"),
+        }
+    )
 
     store: Annotated[StoreLocation, BeforeValidator(parse_store)] = Field(
         default_factory=_default_store,
@@ -179,57 +187,6 @@ class Settings(_EnvironmentSettings, frozen=True):
         default=True,
         description="Whether `brain mcp` shares the model and caches with others of the same user, "
         "store and settings on this machine, and hooks start a process that they share.",
-    )
-    jwt_issuer: Url = Field(default=None, description="Accepted token issuer; unset: no tokens.")
-    jwt_audience: Url = Field(
-        default=None, description="Audience that tokens must name: this server."
-    )
-    jwt_jwks_url: Annotated[str | None, AfterValidator(safe_url)] = Field(
-        default=None,
-        max_length=2000,
-        description="URL of the issuer's keys: https, or http on this machine.",
-    )
-    jwt_algorithms: Annotated[str, AfterValidator(asymmetric)] = Field(
-        default="RS256,ES256,EdDSA",
-        max_length=200,
-        description="Accepted signature algorithms, separated by commas; asymmetric only.",
-    )
-    jwt_tenant_claim: str = Field(
-        default="tenant",
-        min_length=1,
-        max_length=200,
-        description="Claim that holds the tenant.",
-    )
-    jwt_agent_claim: str = Field(
-        default="sub", min_length=1, max_length=200, description="Claim that holds the agent."
-    )
-    jwt_role_claim: str | None = Field(
-        default="role",
-        max_length=200,
-        description="Claim that holds reader, writer or admin; default: the agent's own role.",
-    )
-    jwt_leeway_s: float = Field(
-        default=30, ge=0, le=300, description="Tolerated clock difference, in seconds."
-    )
-    jwt_timeout_s: float = Field(
-        default=5, gt=0, le=60, description="Timeout of one request to the issuer, in seconds."
-    )
-    oidc_client_id: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=500,
-        description="Client of the web page at the token issuer; unset: no login there.",
-    )
-    oidc_client_secret: Key = Field(
-        default=None,
-        description="Secret of that client; unset for a public client; never shown.",
-    )
-    oidc_scopes: str = Field(
-        default="openid",
-        max_length=500,
-        pattern=r"^([!#-\[\]-~]+ )*openid( [!#-\[\]-~]+)*$",
-        description="Scopes that a login requests, separated by spaces: openid, and those whose "
-        "claims name the tenant, the agent and the role.",
     )
     embedder: str = Field(
         default="minilm",
@@ -523,70 +480,3 @@ class Settings(_EnvironmentSettings, frozen=True):
         values: dict[str, Any] = {name: getattr(self, name) for name in PARAMETERS}
         values["secrets"] = OnSecret(self.secrets)
         return Parameters(**values)
-
-
-class ServerSettings(_EnvironmentSettings, frozen=True):
-    """Settings of the shared server, which its worker processes read too."""
-
-    prefix = "COMMONBRAIN_SERVE_"
-
-    host: str = Field(default="127.0.0.1", max_length=253, description="Address to listen on.")
-    port: int = Field(default=8377, ge=1, le=65_535, description="Port to listen on.")
-    workers: int = Field(default=1, ge=1, le=64, description="Number of server processes.")
-    open: bool = Field(
-        default=False,
-        description="Accept every call from this machine as its user, without a credential.",
-    )
-    url: str | None = Field(
-        default=None,
-        max_length=2000,
-        pattern=r"^https?://[^/\s]+(/[^\s]*[^/\s])?$",
-        description="Public URL of the server, if it runs under a reverse proxy.",
-    )
-    allow_hosts: list[str] = Field(
-        default=[],
-        max_length=100,
-        description="Further accepted host names, as a JSON list.",
-    )
-    proxies: list[IPvAnyNetwork] = Field(
-        default=[],
-        max_length=100,
-        description="Addresses or networks of proxies whose X-Forwarded-For is trusted, as a JSON "
-        "list.",
-    )
-    body_bytes_max: int = Field(
-        default=1024 * 1024,
-        ge=1024,
-        le=64 * 1024 * 1024,
-        description="Maximum size of a request, in bytes.",
-    )
-    request_s: float = Field(
-        default=30, gt=0, le=600, description="Timeout of a call, including its wait, in seconds."
-    )
-    calls_at_once: int = Field(
-        default=16,
-        ge=1,
-        le=256,
-        description="Concurrent calls of one process; others wait, for a third of "
-        "`request_s` at most. One caller has at most a "
-        "quarter of them, or two.",
-    )
-    connections_max: int = Field(
-        default=1000,
-        ge=1,
-        le=100_000,
-        description="Maximum connections of one process; further ones are refused. One address has "
-        "at most a quarter of them, unless it is a proxy that `proxies` names.",
-    )
-    page_idle_minutes: int = Field(
-        default=30, ge=5, le=1440, description="Minutes without use that end a login to the page."
-    )
-    page_session_hours: int = Field(
-        default=12, ge=1, le=168, description="Hours after which a login to the page ends."
-    )
-    drain_s: int = Field(
-        default=30,
-        ge=0,
-        le=600,
-        description="Seconds that running calls have to finish at shutdown.",
-    )

@@ -1,17 +1,12 @@
 """Types of settings: what a value of each sort must look like, and how it is parsed."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
 from commonbrain.hosts import is_url
-
-ASYMMETRIC: Final = frozenset(
-    "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 ES256K EdDSA".split()
-)
-"""Signatures by a key pair, as RFC 7518 and RFC 8037 name them."""
 
 
 def valid_key(key: SecretStr | None) -> SecretStr | None:
@@ -48,17 +43,6 @@ def parse_urls(value: object) -> object:
     return tuple(SecretStr(one) for one in urls)
 
 
-def safe_url(url: str | None) -> str | None:
-    """Reject URLs whose answer could be forged on the network, or that contain a password."""
-    parts = urlsplit(url or "")
-    if "@" in parts.netloc:
-        raise ValueError("it must not contain a name or password")
-    is_local_host = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
-    if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_local_host):
-        raise ValueError("it must be https, or http on this machine")
-    return url
-
-
 def valid_blobs_location(location: str | None) -> str | None:
     """Accept a folder, or an s3 URL without credentials."""
     parts = urlsplit(location or "")
@@ -66,11 +50,3 @@ def valid_blobs_location(location: str | None) -> str | None:
     if location is not None and "://" in location and not is_bucket:
         raise ValueError("it must be a folder, or s3://BUCKET/PREFIX")
     return location
-
-
-def asymmetric(names: str) -> str:
-    """Reject algorithms with a shared secret."""
-    wrong = {one.strip() for one in names.split(",")} - ASYMMETRIC
-    if wrong:
-        raise ValueError(f"it may name {', '.join(sorted(ASYMMETRIC))}")
-    return names

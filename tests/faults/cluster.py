@@ -25,6 +25,7 @@ from commonbrain_server.dev_servers import (
     postgres_server,
     redis_server,
 )
+from commonbrain_server.stores import upgrade_store
 from commonbrain_server.tenants import KeyRequest, admin_of
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -32,7 +33,6 @@ from commonbrain.model import ids
 from commonbrain.model.jobs import LIVE
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
-from commonbrain.runtime.stores import upgrade_store
 from tests.processes import TIMEOUT_S, clean_environment
 from tests.serving import until_ready
 

@@ -12,11 +12,11 @@ from commonbrain_server.http.app import add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
 from commonbrain_server.page_login import KeyLogin
 from commonbrain_server.security.logins import make_page_sessions, make_provider_login
+from commonbrain_server.settings import ServerSettings, TokenSettings
 from fastapi import FastAPI
 from pydantic import SecretStr
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings, Settings
 from commonbrain.web.page_settings import LOOPBACK
 from tests.guarded import an_access
 from tests.security.providing import CLIENT, Provider
@@ -27,7 +27,7 @@ SESSION: Final = "commonbrain-8377"
 LEADS_TO: Final = re.compile(r'http-equiv="refresh" content="0; url=([^"]+)"')
 
 
-def settings_of(provider: Provider, **more: object) -> Settings:
+def settings_of(provider: Provider, **more: object) -> TokenSettings:
     plain: dict[str, object] = {
         "jwt_issuer": provider.name,
         "jwt_audience": "https://brain.test",
@@ -36,7 +36,7 @@ def settings_of(provider: Provider, **more: object) -> Settings:
         "oidc_client_id": CLIENT,
         "oidc_client_secret": SecretStr(provider.secret) if provider.secret else None,
     }
-    return Settings(**(plain | more))  # pyright: ignore[reportArgumentType]
+    return TokenSettings(**(plain | more))  # pyright: ignore[reportArgumentType]
 
 
 def app_of(brain: Brain, provider: Provider, *, url: str = URL, **more: object) -> FastAPI:

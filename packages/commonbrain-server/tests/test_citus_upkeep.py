@@ -9,11 +9,14 @@ import psycopg
 import pytest
 from citus_tenants import citus, distributed_store
 from command_output import output_of
-from commonbrain_server.postgres.opening import distribute_postgres, upgrade_postgres
+from commonbrain_server.postgres.opening import (
+    DistributeResult,
+    distribute_postgres,
+    upgrade_postgres,
+)
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.interface import DistributeResult
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.citus import CitusServer
 from tests.deploy_files import run_script

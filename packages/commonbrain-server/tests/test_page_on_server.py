@@ -10,12 +10,12 @@ from commonbrain_server.http.app import add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
 from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
 from commonbrain_server.security.logins import make_local_access, make_page_sessions
+from commonbrain_server.settings import ServerSettings
 from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of, tenants_of
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings
 from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock

@@ -13,13 +13,13 @@ from commonbrain_server.guard import guard_of
 from commonbrain_server.security.key_texts import SessionToken, read_session_token
 from commonbrain_server.security.logins import make_local_access, make_page_sessions
 from commonbrain_server.security.page_sessions import LOGIN, LOGOUT, StoredPageSessions
+from commonbrain_server.settings import ServerSettings
 from commonbrain_server.tenants import AgentRequest, KeyRequest, NewKey, admin_of, tenants_of
 from page_logins import audited, opened, resumed, role_of, stored
 from password_hashers import HERE
 from pydantic import ValidationError
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings
 from commonbrain.model.errors import AuthenticationError, LimitExceededError, RejectedError
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 from commonbrain_server.security.logins import make_page_sessions
 from commonbrain_server.security.page_sessions import StoredPageSessions
+from commonbrain_server.settings import ServerSettings
 from commonbrain_server.tenants import AgentRequest, admin_of, tenants_of
 from page_logins import audited, resumed, role_of
 from password_hashers import HERE
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings
 from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust

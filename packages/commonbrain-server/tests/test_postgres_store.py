@@ -12,7 +12,7 @@ import numpy as np
 import psycopg
 import pytest
 from commonbrain_server.postgres.errors import map_postgres_errors
-from commonbrain_server.postgres.opening import open_postgres, upgrade_postgres
+from commonbrain_server.postgres.opening import UpgradeResult, open_postgres, upgrade_postgres
 from commonbrain_server.postgres.roles import FUNCTIONS
 from commonbrain_server.postgres.statistics import Size
 from commonbrain_server.postgres.vectors import (
@@ -27,7 +27,6 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import RejectedError, StoreCorruptError, UnavailableError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.interface import UpgradeResult
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.sql.statements import compiled

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 from commonbrain_server.http.server import prepare
 from commonbrain_server.security.logins import make_page_sessions, make_provider_login
+from commonbrain_server.settings import ServerSettings, TokenSettings, load_token_settings
 from provider_logins import URL, settings_of
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings
+from commonbrain.config import EnvironmentSettings
 from commonbrain.model.errors import InvalidInputError
 from tests.guarded import an_access
 from tests.security.providing import CLIENT, Provider, a_provider
@@ -47,3 +48,16 @@ def test_server_does_not_start_with_a_client_of_no_issuer(
     monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_ID", CLIENT)
     with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_ID"):
         prepare(ServerSettings())
+
+
+@pytest.mark.parametrize("model", [TokenSettings, ServerSettings])
+def test_defaults_of_settings_are_valid_unchecked(model: type[EnvironmentSettings]) -> None:
+    assert model.model_construct() == model()
+
+
+def test_refusal_of_a_setting_does_not_contain_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_SECRET", "s3cret and\x07")
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_SECRET") as refusal:
+        load_token_settings()
+
+    assert "s3cret" not in f"{refusal.value} {refusal.value!r} {refusal.value.__cause__!r}"

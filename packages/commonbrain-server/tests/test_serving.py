@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 from commonbrain_server.http.server import proxies_of
+from commonbrain_server.settings import load_server_settings
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.storage.sqlite.driver import driver
 from tests.hooking import call_hook
 from tests.in_process import run_brain

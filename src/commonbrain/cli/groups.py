@@ -180,12 +180,16 @@ GROUPS: Final[Mapping[str, str]] = {
 
 IMPORTED: Final[Mapping[str, str]] = {
     "connect": "Connect Claude Code, Codex or another client to this memory.",
-    "store": "Copy, upgrade and distribute stores.",
     "embeddings": "Show, compare and change embedding models.",
 }
 """Commands of the modules of those names, imported when they are used; all need tables."""
 
-PACKAGED: Final[Mapping[str, str]] = {"dev": "server", "eval": "eval", "serve": "server"}
+PACKAGED: Final[Mapping[str, str]] = {
+    "dev": "server",
+    "eval": "eval",
+    "serve": "server",
+    "store": "server",
+}
 """Commands of other packages, which add them as entry points, with the extras that install them."""
 
 FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
@@ -294,7 +298,7 @@ class MainGroup(CommandGroup):
         if own is not None or cmd_name not in {*IMPORTED, *PACKAGED}:
             return own
         if cmd_name in IMPORTED:
-            app = import_module(f"commonbrain.cli.{_MODULES.get(cmd_name, cmd_name)}").app
+            app = import_module(f"commonbrain.cli.{cmd_name}").app
         else:
             app = _packaged(cmd_name)
         command = get_command(app)
@@ -324,9 +328,6 @@ class MainGroup(CommandGroup):
         others = [name for name in self.list_commands(ctx) if name not in listed]
         with formatter.section("More (brain COMMAND --help explains each)"):
             formatter.write_text(", ".join(others))
-
-
-_MODULES: Final = {"store": "stores"}
 
 
 def _packaged(command: str) -> typer.Typer:

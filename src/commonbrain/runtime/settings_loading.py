@@ -9,28 +9,11 @@ from typing import Any, TypeVar, get_origin
 
 from pydantic import ValidationError
 
-from commonbrain.config import ServerSettings, Settings
+from commonbrain.config import EnvironmentSettings, Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.setting_types import parse_store
 
-_SettingsT = TypeVar("_SettingsT", Settings, ServerSettings)
-
-
-_HIDDEN = frozenset(
-    {
-        "embedder_api_key",
-        "embedder_next_api_key",
-        "embedder_next_url",
-        "embedder_url",
-        "extractor_api_key",
-        "extractor_url",
-        "oidc_client_secret",
-        "redis_url",
-        "store",
-        "store_replicas",
-    }
-)
-"""Settings that may hold a secret: errors do not repeat their values."""
+_SettingsT = TypeVar("_SettingsT", bound=EnvironmentSettings)
 
 
 def load_settings() -> Settings:
@@ -42,20 +25,16 @@ def load_settings() -> Settings:
         InvalidInputError: A setting is invalid, or the folder does not exist.
 
     """
-    return _load(Settings)
+    return load(Settings)
 
 
-def load_server_settings(**overrides: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
-    """Load the server settings from the environment; arguments take precedence.
+def load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN401 of any type
+    """Load the settings of a model from the environment; arguments take precedence.
 
     Raises:
-        InvalidInputError: A setting is invalid.
+        InvalidInputError: A setting is invalid, or the folder of secrets does not exist.
 
     """
-    return _load(ServerSettings, **overrides)
-
-
-def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN401 the same
     folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
     if folder is not None and not Path(folder).is_dir():
         raise InvalidInputError(
@@ -73,7 +52,7 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
         first = error.errors()[0]
         name, *keys = (str(part) for part in first["loc"])
         where = f" of {keys[0]}" if keys else ""
-        is_hidden = name in _HIDDEN
+        is_hidden = name in model.hidden
         shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise InvalidInputError(
             f"{model.prefix}{name.upper()}{where} is {shown}: {first['msg']}.",
@@ -81,7 +60,7 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
         ) from (None if is_hidden else error)
 
 
-def _read(model: type[Settings | ServerSettings], folder: str | None) -> dict[str, Any]:
+def _read(model: type[EnvironmentSettings], folder: str | None) -> dict[str, Any]:
     """Read the variables of a model, or else its files; names in any case."""
     keys = {name: model.prefix + name.upper() for name in model.model_fields}
     files = _texts(folder, names=keys.values()) if folder else {}

@@ -1,11 +1,10 @@
-"""Opens, upgrades, copies and restores stores by file or URL."""
+"""Opens and restores stores by file or URL."""
 
 from __future__ import annotations
 
 import queue
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,17 +17,13 @@ from commonbrain.extras import load_row
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.jobs import Queue, QueueMessage
-from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.engines import StoreEngine
 from commonbrain.storage.interface import (
-    DistributeResult,
     Progress,
     Replacement,
     RestoreResult,
-    StoreCopy,
-    UpgradeResult,
     ignore_progress,
 )
 from commonbrain.storage.sqlite.engine import open_sqlite
@@ -55,25 +50,6 @@ class SqliteFiles:
             lock_timeout_s=settings.lock_timeout_s,
             key_file=settings.key_file,
         )
-
-    def upgrade(self, *_: object, **__: object) -> UpgradeResult:
-        """Refuse."""
-        raise _stays_on_one_machine()
-
-    def preview_distribution(self, *_: object, **__: object) -> DistributeResult:
-        """Refuse."""
-        raise _stays_on_one_machine()
-
-    def distribute(self, *_: object, **__: object) -> DistributeResult:
-        """Refuse."""
-        raise _stays_on_one_machine()
-
-
-def _stays_on_one_machine() -> InvalidInputError:
-    return InvalidInputError(
-        "A store in a file is upgraded when it is opened, and stays on one machine.",
-        hint="For a store on a server give its URL with --store or COMMONBRAIN_STORE.",
-    )
 
 
 _POSTGRES: Final = frozenset({"postgres", "postgresql"})
@@ -113,136 +89,6 @@ def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation
     if not store:
         return settings.store
     return SecretStr(str(store)) if is_url(store) else Path(store)
-
-
-def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -> UpgradeResult:
-    """Upgrade a Postgres store to the current schema, and grant a role access.
-
-    Args:
-        store: URL with the owner's role; as for `open` by default.
-        role: Role that may open the store from now on.
-
-    Raises:
-        InvalidInputError: The store is a file, which is upgraded when opened.
-        UnavailableError: The store cannot be reached, or its locks were held for too long;
-            `store_in_use`: only its indexes are not finished; another program builds them, or held
-            a lock for too long.
-        StoreCorruptError: The database is not a store, or is newer; it is unchanged.
-
-    """
-    settings = load_settings()
-    at = resolve_store(store, settings)
-    return engine_of(at).upgrade(
-        at, settings, space=make_embedder(settings).space, clock=SystemClock(), role=role
-    )
-
-
-def preview_distribute(store: str | Path | None = None) -> DistributeResult:
-    """Preview the distribution of a Postgres store; changes nothing.
-
-    Raises:
-        InvalidInputError: The store is a file, which cannot be distributed.
-        UnavailableError: The store cannot be reached, or its schema is older.
-        StoreCorruptError: The database is not a store, or is newer.
-
-    """
-    settings = load_settings()
-    at = resolve_store(store, settings)
-    return engine_of(at).preview_distribution(at, settings)
-
-
-def distribute_store(store: str | Path | None = None) -> DistributeResult:
-    """Distribute an idle Postgres store over the nodes of Citus, by tenant.
-
-    Args:
-        store: URL with the owner's role; as for `open` by default.
-
-    Raises:
-        InvalidInputError: The store is a file, which cannot be distributed.
-        RejectedError: `citus_missing`: Citus is not installed; nothing changed.
-        UnavailableError: The store cannot be reached, or its schema is older; repeat to continue.
-        StoreCorruptError: The database is not a store, or is newer.
-
-    """
-    settings = load_settings()
-    at = resolve_store(store, settings)
-    return engine_of(at).distribute(at, settings)
-
-
-def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
-    """Preview a copy: count the rows to copy; changes nothing.
-
-    Raises:
-        InvalidInputError: The source does not exist, or is the destination.
-        RejectedError: `copy_other_data`: the destination holds data that the source does not.
-        UnavailableError: One of the two cannot be opened.
-        StoreCorruptError: One of the two is damaged, foreign, newer, or of another embedding space.
-
-    """
-    from commonbrain.storage.copying import plan_copy  # noqa: PLC0415
-
-    with ExitStack() as opened:
-        source_store, destination_store = _open_both(opened, (source, destination), makes=False)
-        plan = plan_copy(source_store, destination_store)
-    return replace(plan, destination=plan.destination or str(destination))
-
-
-def copy_store(
-    source: str | Path, destination: str | Path, *, on_progress: Progress = ignore_progress
-) -> StoreCopy:
-    """Copy all tenants of a store into a new one, of either engine, and verify the copy.
-
-    Args:
-        source: File or URL; only read.
-        destination: A file, created if missing, or the URL of an upgraded database.
-        on_progress: Called with the progress, 0..1.
-
-    Raises:
-        InvalidInputError: The source does not exist, or is the destination.
-        RejectedError: `copy_other_data`: the destination holds data that the source does not.
-        UnavailableError: One of the two cannot be opened; complete pages stay, repeat to continue.
-        StoreCorruptError: One of the two is damaged, foreign, newer, or of another embedding space;
-            `copy_unfit`: the destination cannot hold a row; `copy_differs`: verification failed.
-
-    """
-    from commonbrain.storage.copying import copy_rows  # noqa: PLC0415
-
-    with ExitStack() as opened:
-        source_store, destination_store = _open_both(opened, (source, destination), makes=True)
-        assert destination_store is not None  # noqa: S101 it was made
-        return copy_rows(source_store, destination_store, on_progress=on_progress)
-
-
-def _open_both(
-    opened: ExitStack, locations: tuple[str | Path, str | Path], *, makes: bool
-) -> tuple[Store, Store | None]:
-    """Open two stores, the second only if it exists or may be created."""
-    settings = load_settings()
-    clock = SystemClock()
-    locations_resolved = [resolve_store(one, settings) for one in locations]
-    files = [
-        one.expanduser().resolve() if isinstance(one, Path) else None for one in locations_resolved
-    ]
-    if files[0] is not None and not files[0].is_file():
-        raise InvalidInputError(
-            f"There is no store at {files[0]}.", hint="Give the file to copy as the first argument."
-        )
-    if locations_resolved[0] == locations_resolved[1] or (
-        files[0] is not None and files[0] == files[1]
-    ):
-        raise InvalidInputError(
-            "Both are the same store.", hint="Name another one to copy it into."
-        )
-    with suggesting_settings(settings):
-        space = with_thresholds(make_embedder(settings).space, settings)
-        is_there = files[1] is None or files[1].exists()
-        stores = [
-            open_store(one, settings, space=space, clock=clock)
-            for one in (locations_resolved if makes or is_there else locations_resolved[:1])
-        ]
-    for one in stores:
-        opened.callback(one.close)
-    return stores[0], stores[1] if len(stores) > 1 else None
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:

@@ -8,9 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.config import ServerSettings
-from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.runtime.signals import stopped_by_signals
+from commonbrain_server.settings import ServerSettings, load_server_settings
 
 serve_app: Final = typer.Typer(add_completion=False, rich_markup_mode=None)
 dev_app: Final = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -26,14 +26,12 @@ from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings
 from commonbrain.hosts import is_local_host, parse_address
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
-from commonbrain.runtime.settings_loading import load_server_settings, load_settings
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.runtime.signals import stopped_by_signals
-from commonbrain.runtime.stores import upgrade_store
 from commonbrain.web.app import LoginScreen
 from commonbrain.web.logins import PageLogins
 from commonbrain.web.page_settings import LOOPBACK
@@ -49,6 +47,8 @@ from commonbrain_server.security.logins import (
     make_page_sessions,
     make_provider_login,
 )
+from commonbrain_server.settings import ServerSettings, load_server_settings, load_token_settings
+from commonbrain_server.stores import upgrade_store
 from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of
 
 _PREFIX = "COMMONBRAIN_SERVE_"
@@ -260,7 +260,7 @@ def make_worker() -> FastAPI:
     app = make_app(
         brain,
         access,
-        resource=ProtectedResource(url=url_of(settings), issuer=load_settings().jwt_issuer),
+        resource=ProtectedResource(url=url_of(settings), issuer=load_token_settings().jwt_issuer),
         hosts=hosts,
         limits=BodyLimits(
             body_bytes_max=settings.body_bytes_max,

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from operator import not_
 from typing import Final
 
@@ -16,7 +17,6 @@ from commonbrain.model.errors import InvalidInputError, RejectedError, Unavailab
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.engines import StoreEngine
-from commonbrain.storage.interface import DistributeResult, UpgradeResult
 from commonbrain.storage.sql.context import known_space, known_spaces, register
 from commonbrain.storage.sql.schema_version import (
     MIGRATIONS,
@@ -87,6 +87,29 @@ _LISTING: Final = text(
     "AND NOT 'fastupdate=off' = ANY (coalesce(c.reloptions, '{}')) ORDER BY c.oid"
 )
 _EMPTY: Final = text("SELECT gin_clean_pending_list(CAST(:name AS regclass))")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeResult:
+    """A store on a server that was upgraded to this program's schema."""
+
+    store: str
+    schema_version: str
+    roles: tuple[str, ...]
+    """Roles that may open it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributeResult:
+    """The statements that distribute a store by tenant over many machines, in order."""
+
+    store: str
+    flat: tuple[str, ...]
+    """Statements of plain Postgres, in one transaction."""
+    spread: tuple[str, ...]
+    """Statements for Citus, each in a transaction of its own."""
+    was_complete: bool
+    """Whether only functions had to be sent to every machine again."""
 
 
 def open_postgres(
@@ -226,32 +249,6 @@ class PostgresEngine:
             lock_timeout_s=settings.lock_timeout_s,
             replicas=[replica.get_secret_value() for replica in replicas],
         )
-
-    def upgrade(
-        self,
-        at: StoreLocation,
-        settings: Settings,
-        *,
-        space: EmbeddingSpace,
-        clock: Clock,
-        role: str | None,
-    ) -> UpgradeResult:
-        """Upgrade a database by its owner's URL, see `upgrade_postgres`."""
-        return upgrade_postgres(
-            _url_of(at),
-            space=space,
-            clock=clock,
-            lock_timeout_s=settings.lock_timeout_s,
-            role=role,
-        )
-
-    def preview_distribution(self, at: StoreLocation, settings: Settings) -> DistributeResult:
-        """Return what would distribute a database, see `preview_distribution`."""
-        return preview_distribution(_url_of(at), lock_timeout_s=settings.lock_timeout_s)
-
-    def distribute(self, at: StoreLocation, settings: Settings) -> DistributeResult:
-        """Distribute a database, see `distribute_postgres`."""
-        return distribute_postgres(_url_of(at), lock_timeout_s=settings.lock_timeout_s)
 
 
 def _url_of(at: StoreLocation) -> str:

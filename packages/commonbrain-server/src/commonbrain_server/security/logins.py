@@ -7,12 +7,9 @@ from datetime import timedelta
 from functools import cache
 
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Authority, Caller
-from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
-from commonbrain.setting_types import safe_url
 from commonbrain_server.guard import guard_of
 from commonbrain_server.security.api_keys import ApiKeyAuthenticator
 from commonbrain_server.security.authentication import (
@@ -27,11 +24,17 @@ from commonbrain_server.security.page_sessions import StoredPageSessions
 from commonbrain_server.security.passwords import Argon2PasswordHasher
 from commonbrain_server.security.provider_login import Provider, ProviderLogin
 from commonbrain_server.security.web_tokens import IssuerKeys, JwtAuthenticator
+from commonbrain_server.settings import (
+    ServerSettings,
+    TokenSettings,
+    load_token_settings,
+    safe_url,
+)
 
 _password_hasher = cache(Argon2PasswordHasher)
 
 
-def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
+def make_access(brain: Brain, settings: TokenSettings | None = None) -> Authenticator:
     """Create the authenticator of networked transports.
 
     Args:
@@ -42,7 +45,7 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
         InvalidInputError: The token settings are incomplete.
 
     """
-    return make_authenticator(brain.services, _issuer(settings or load_settings()))
+    return make_authenticator(brain.services, _issuer(settings or load_token_settings()))
 
 
 def make_authenticator(services: Services, issuer: Issuer | None) -> Authenticator:
@@ -83,7 +86,7 @@ def make_page_sessions(
 
 
 def make_provider_login(
-    brain: Brain, sessions: StoredPageSessions, *, url: str, settings: Settings | None = None
+    brain: Brain, sessions: StoredPageSessions, *, url: str, settings: TokenSettings | None = None
 ) -> ProviderLogin | None:
     """Create the login to the web page at the token issuer; None without a client of it.
 
@@ -97,7 +100,7 @@ def make_provider_login(
         InvalidInputError: The settings are incomplete.
 
     """
-    settings = settings or load_settings()
+    settings = settings or load_token_settings()
     if settings.oidc_client_id is None:
         return None
     issuer = _issuer(settings)
@@ -144,7 +147,7 @@ def _token_access(services: Services, issuer: Issuer) -> JwtAuthenticator:
     )
 
 
-def _issuer(settings: Settings) -> Issuer | None:
+def _issuer(settings: TokenSettings) -> Issuer | None:
     claims = {
         "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
         "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,

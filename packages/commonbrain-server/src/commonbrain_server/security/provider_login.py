@@ -32,11 +32,11 @@ from commonbrain.clock import Clock
 from commonbrain.hosts import is_local_host
 from commonbrain.model.errors import AuthenticationError, RejectedError, UnavailableError
 from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
-from commonbrain.setting_types import safe_url
 from commonbrain.web.logins import PageLogin
 from commonbrain_server.security.authentication import LOGIN_OVER, Issuer, OidcClient
 from commonbrain_server.security.page_sessions import StoredPageSessions
 from commonbrain_server.security.web_tokens import JwtAuthenticator
+from commonbrain_server.settings import safe_url
 
 _LOG: Final = logging.getLogger(__name__)
 _SECRET_BYTES: Final = 32

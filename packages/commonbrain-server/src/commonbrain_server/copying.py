@@ -30,7 +30,7 @@ from commonbrain.embeddings.interface import SpaceState
 from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.interface import CopiedTable, Progress, StoreCopy, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.schema.activity import page_sessions
 from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
@@ -51,6 +51,38 @@ _DERIVED: Final = frozenset({_NUMBER, "reading"})
 _SPACE: Final = "space_id"
 _NO_SPACE: Final = -1
 _ALL: Final = 1 << 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedTable:
+    """One table of one tenant in the source of a copy."""
+
+    tenant: str
+    table: str
+    rows: int
+    there: int
+    """Rows already in the destination, left by an interrupted copy."""
+    digest: str | None = None
+    """Digest of the rows in both stores, independent of order; None before a copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCopy:
+    """A planned copy of a store or, with digests, a verified one."""
+
+    source: str
+    destination: str
+    tables: tuple[CopiedTable, ...]
+
+    @property
+    def rows(self) -> int:
+        """Total number of rows."""
+        return sum(one.rows for one in self.tables)
+
+    @property
+    def there(self) -> int:
+        """Number of rows already in the destination."""
+        return sum(one.there for one in self.tables)
 
 
 @dataclass(slots=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from commonbrain_server.copying import TABLES, Rows, comparable, copy_rows, plan_copy
 from sqlalchemy import inspect, select, text
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.copying import TABLES, Rows, comparable, copy_rows, plan_copy
 from commonbrain.storage.schema.memories import tenants
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
