@@ -59,10 +59,53 @@ def test_most_lasting_sentences_are_found_and_hardly_anything_else() -> None:
         "The response has two pages, note that pages start at 1",
         "The uploader should retry twice, never block the page",
         "```\n# never run as root\n```\nexplain this",
+        "always show the error message when the form is invalid",
+        "no, the function returns null",
+        "no, the login page shows a 500",
+        "in this project we have a bug in auth",
+        "in our codebase we have 3 loggers, merge them",
+        "our rule is wrong in eslint",
+        "no one should see this page",
+        "no request should take longer than 200ms, profile it",
+        "we never close the connection",
+        "we picked the blue one",
+        "clients time out, always, even on the LAN",
+        "staging runs on the old image, redeploy",
+        "Another rule: fires twice in Safari",
+        "the PM wants a rule: discount over 50% needs approval. Implement it.",
+        "all emails always go to spam",
+        "every button must always show a tooltip",
+        "Requirements for the parser. Always accept trailing commas. Never accept comments.",
+        "the team agreed the bug is in the driver, so write a minimal repro for them",
+        "stop adding the header twice",
+        "whenever you restart the container it loses the volume, why",
+        "from now on the counter should start at 1, not 0; adjust the loop",
+        "You're not allowed to use any library for this exercise, only the stdlib",
+        "by default show 20 items and let the user choose 50 or 100",
     ],
 )
 def test_order_or_report_of_one_task_says_nothing_that_lasts(prompt: str) -> None:
     assert statements_in(prompt) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "kind"),
+    [
+        ("Nope. Wrong. We deploy from main.", "We deploy from main", "fact"),
+        ("Answer in short lines. Always.", "Answer in short lines. Always", "rule"),
+        ("new rule for this repo: no file above 400 lines", None, "rule"),
+        ("Note to you for later: `make db` wipes the local database", None, "fact"),
+        ("ok decision made, we go with Keycloak and not with Auth0", None, "decision"),
+        ("fyi our prod cluster is eu-west-3, the others are leftovers", None, "fact"),
+        ("Our convention for env vars is the module in caps", None, "rule"),
+    ],
+)
+def test_sentence_is_read_with_what_opens_or_endorses_it(
+    prompt: str, text: str | None, kind: str
+) -> None:
+    [statement] = statements_in(prompt)
+    assert statement.kind == kind
+    assert text is None or statement.text == text
 
 
 def test_prompt_with_the_word_for_no_memory_says_nothing() -> None:

@@ -27,7 +27,7 @@ _SENTENCE_CHARS: Final = 600
 """Longer stretches without an end are lists and logs."""
 _FENCE: Final = lazy_pattern(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _DASH: Final = lazy_pattern(r"(?<!\s)\s+[-\u2013\u2014]\s+")
-ASKED: Final = lazy_pattern(
+_ASKED: Final = lazy_pattern(
     r"^\W*(?:what|which|who|why|how|do|does|did|should|have|has|is|are|was|were|can i|when do)\b"
     r"[^.!]*\?\W*$",
     re.IGNORECASE,
@@ -128,5 +128,5 @@ def _sentences(text: str) -> Iterator[str]:
     prose = _FENCE.sub(" ", text[:_SCANNED_CHARS]).replace("\u2019", "'")
     for statement in split_sentences(prose, at_semicolons=True):
         for part in _DASH.split(statement):
-            if len(part) <= _SENTENCE_CHARS and not ASKED.search(part):
+            if len(part) <= _SENTENCE_CHARS and not _ASKED.search(part):
                 yield part

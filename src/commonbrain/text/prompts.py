@@ -80,18 +80,15 @@ def is_trivial(text: str) -> bool:
 
 _MAY_LAST: Final = lazy_pattern(
     r"\b(?:always|never|ever|any ?more|again|from (?:now|here|today)|going forward|future"
-    r"|as a (?:general )?rule|henceforth|by default|in general|generally|whenever|any ?time"
-    r"|(?:each|every|next) time|remember|(?:keep|bear) in mind|forget|note|aware|save|store"
-    r"|memori[sz]e|reference|record|correction|told you|said|forgetting|fyi|heads[ -]up|prefer"
-    r"|preferred|usual|default|dislikes?|hates?|detests?|rather|favou?rites?|preferences?|like|enjoy"
-    r"|stand|eat|drink|use|avoid|wear|fan|vegan|vegetarian|allergic|intolerant|suits?|works?|stop"
-    r"|decided|decision|agreed|settled|chose|chosen|picked|opted|standardi[sz]\w+|going with"
-    r"|moving|dropping|sticking|no|nope|nah|wrong|incorrect|false|not|actually|convention|policy"
-    r"|style guide|standard|rules?|nobody|no one|repo|repository|project|codebase|team|company"
-    r"|monorepo|no longer|only|don'?t|do not|off[- ]limits|no-go|allowed|forbidden|banned"
-    r"|this is final|keep (?:fixing|telling|correcting|repeating)|(?:the|our|a) deal"
-    r"|(?:that|this) (?:goes|holds|applies)|must be true|owns|maintains|listens?"
-    r"|runs? (?:on|against|as)|lives? (?:in|on|at)|called|belongs?)\b",
+    r"|as a (?:general )?rule|henceforth|in general|whenever|(?:each|every|next) time|remember"
+    r"|in mind|forget|note|aware|save|store|reference|record|correction|told you|forgetting|fyi"
+    r"|heads[ -]up|prefer|preferred|usual|default|dislikes?|hates?|detests?|rather|favou?rites?"
+    r"|preferences?|like|enjoy|stand|eat|drink|use|avoid|wear|fan|vegan|vegetarian|allergic"
+    r"|intolerant|suits?|works?|stop|decided|decision|agreed|settled|chose|chosen|picked|opted"
+    r"|standardi[sz]\w+|going with|moving|dropping|sticking|no|nope|nah|wrong|incorrect|not"
+    r"|actually|convention|policy|style guide|rules?|repo|repository|project|codebase|team|company"
+    r"|monorepo|only|don'?t|do not|off[- ]limits|allowed|keep (?:fixing|telling|correcting"
+    r"|repeating)|(?:that|this) (?:goes|holds|applies)|that(?:'s| is))\b",
     re.IGNORECASE,
 )
 """Words of which one is in every sentence that lasts; most prompts have none, and so load no more
