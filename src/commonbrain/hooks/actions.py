@@ -26,7 +26,14 @@ from commonbrain.coordination.briefing import sections
 from commonbrain.coordination.session_registry import detect_client, touch_session
 from commonbrain.embeddings.interface import LocalModel
 from commonbrain.hooks.subagents import note_task, show_primer
-from commonbrain.hooks.table import Hook, HookAction, HookEvent, find_hook, read_event
+from commonbrain.hooks.table import (
+    Hook,
+    HookAction,
+    HookEvent,
+    find_hook,
+    read_event,
+    with_found,
+)
 from commonbrain.hooks.tool_use import show_for_command, show_for_edit, truncated
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
@@ -152,7 +159,7 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
     try:
         request = HookRequest(
             hook=_hook_of(call),
-            event=(event := read_event(str(call["input"]).encode())),
+            event=(event := with_found(read_event(str(call["input"]).encode()), call["found"])),
             folder=find_folder_config(
                 event.folder or Path(call["cwd"] or os.sep), state=Path(call["runs"])
             ),
@@ -372,11 +379,18 @@ def _tool(brain: Brain, request: HookRequest) -> str | None:
 
 
 def _after_tool(brain: Brain, request: HookRequest) -> str | None:
-    """After a failure, return what fixed it before; after an edit, memories that name its code."""
-    from commonbrain.hooks.failures import FailureHook  # noqa: PLC0415 see `_capture`
+    """After a failure, return what fixed it before; after an edit, memories that name its code.
 
-    text = FailureHook(brain, request).after_command()
-    return _tool(brain, request) if request.event.files else text
+    After a command that had failed, store what fixed it.
+    """
+    from commonbrain.hooks.failures import learn_fixes, show_fix  # noqa: PLC0415 see `_capture`
+
+    event = request.event
+    if event.files:
+        return _tool(brain, request)
+    if event.fixed and capture_mode(request.folder, os.environ) == AT_ONCE:
+        learn_fixes(brain, event)
+    return show_fix(brain, event) if event.failed else None
 
 
 def _prime(brain: Brain, request: HookRequest) -> str | None:
@@ -409,7 +423,9 @@ def _note(brain: Brain, request: HookRequest) -> None:
     """Store what the user said that is to last, or propose it."""
     from commonbrain.ingestion.user_statements import store_statements  # noqa: PLC0415 see `_capture`
 
-    store_statements(brain.remember, request.event.prompt, source=request.event.source_ref)
+    if capture_mode(request.folder, os.environ) != "off":
+        event = request.event
+        store_statements(brain.remember, event.statements, source=event.source_ref)
 
 
 def _summarise(brain: Brain, request: HookRequest) -> None:
@@ -424,14 +440,12 @@ def _summarise(brain: Brain, request: HookRequest) -> None:
 def _end(brain: Brain, request: HookRequest) -> None:
     """End the session; if its agent left no handoff, its last event becomes the summary."""
     from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_capture`
-    from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415
 
     captures = capture_mode(request.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(last)
     brain.session.end()
-    FailureLog(request.runs, request.event.session).forget()
     if request.has_worker:
         return
     # Jobs take a second to import, and no other hook uses them.

@@ -16,25 +16,27 @@ from enum import Enum, auto
 from functools import cache, partial
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.api.project_folder import AT_ONCE, FolderConfig, capture_mode
 from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
+from commonbrain.model.limits import PATH_CHARS_MAX
 from commonbrain.observability.hook_runs import HookRuns, drop_old
-from commonbrain.runtime.callers import store_begins_sealed
+from commonbrain.runtime.callers import store_may_be_sealed
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.failures import FixedFailure
     from commonbrain.security.secrets import SecretScanner
 
 EXCERPT_CHARS_MAX: Final = 1200
 _COMMAND_CHARS_MAX: Final = 200
 _OUTSTANDING_MAX: Final = 5
 """Commands that await their fix; the oldest was given up."""
-_ATTEMPTS_MAX: Final = 3
+ATTEMPTS_MAX: Final = 3
 """Different errors of one command, each with what was done about it."""
-_STEPS_MAX: Final = 6
+STEPS_MAX: Final = 6
 _RECENT_MAX: Final = 8
 _STATE_BYTES_MAX: Final = 128 * 1024
 _NO_CODE: Final = frozenset({".md", ".rst", ".txt", ".adoc"})
@@ -108,9 +110,22 @@ class FailedCommand:
     """Whether its test was written right before, to fail."""
 
     @property
-    def fixed(self) -> tuple[Attempt, ...]:
-        """The attempts after which something was done; all but the last ended another error."""
-        return tuple(one for one in self.attempts if one.steps)
+    def fixed(self) -> "tuple[FixedFailure, ...]":
+        """Its errors after which something was done; all but the last ended another error."""
+        # Only what passes after a failure needs it.
+        from commonbrain.ingestion.failures import FixedFailure  # noqa: PLC0415
+
+        return tuple(
+            FixedFailure(
+                command=self.command,
+                excerpt=one.excerpt,
+                files=tuple(step.file for step in one.steps if step.file),
+                commands=tuple(step.command for step in one.steps if step.command),
+                lines=tuple(line for step in one.steps for line in step.lines),
+            )
+            for one in self.attempts
+            if one.steps
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,25 +137,6 @@ class SessionFailures:
     """Digests of the names of test files that were edited since the last command."""
     flaky: tuple[str, ...] = ()
     """Keys of commands that passed without anything done."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A command failed now."""
-
-    key: str
-    excerpt: str
-    """The lines that name the error, without secrets."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
-    """A command that had failed passes, after something was done about it."""
-
-    command: FailedCommand
-
-
-Outcome: TypeAlias = Failed | Passed | None
 
 
 class _Status(Enum):
@@ -156,26 +152,28 @@ class FailureLog:
     runs: HookRuns
     session: str
 
-    def outcome(self, event: HookEvent) -> Outcome:
-        """Return what a tool's result means for memory, without recording anything."""
-        return self._follow(self._read(), event)[1]
+    def follow(self, event: HookEvent, *, is_recorded: bool) -> HookEvent:
+        """Return a tool's event with the failure or the fixes that its result means.
 
-    def follow(self, event: HookEvent) -> Outcome:
-        """Record a tool's result, and return what it means for memory."""
-        before = self._read()
-        after, outcome = self._follow(before, event)
-        if after != before:
+        Without a record, nothing is known of earlier failures, so that there is no fix.
+        """
+        before = self._read() if is_recorded else SessionFailures()
+        after, followed = self._follow(before, event)
+        if is_recorded and after != before:
             self._write(after)
-        return outcome
+        return followed
 
-    def mark_shown(self, key: str, id_: str) -> None:
+    def mark_shown(self, event: HookEvent, id_: str) -> None:
         """Record the memory that was shown at a failure."""
+        from commonbrain.text.failures import command_key  # noqa: PLC0415 see `_after_command`
+
         state = self._read()
+        known = _same_command(state, event, key=_digest(command_key(event.command)))
         outstanding = tuple(
-            replace(one, shown=(*one.shown, id_)[:_STEPS_MAX]) if one.key == key else one
+            replace(one, shown=(*one.shown, id_)[:STEPS_MAX]) if one is known else one
             for one in state.outstanding
         )
-        if outstanding != state.outstanding:
+        if known is not None:
             self._write(replace(state, outstanding=outstanding))
 
     def forget(self) -> None:
@@ -185,14 +183,16 @@ class FailureLog:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
-    def _follow(self, state: SessionFailures, event: HookEvent) -> tuple[SessionFailures, Outcome]:
+    def _follow(
+        self, state: SessionFailures, event: HookEvent
+    ) -> tuple[SessionFailures, HookEvent]:
         if event.files:
-            return _with_edit(state, event), None
+            return _with_edit(state, event), event
         if not event.command:
-            return state, None
+            return state, event
         if not state.outstanding and event.exit_code == 0 and "|" not in event.command:
             # Most commands: nothing more is imported for them.
-            return replace(state, tests=()), None
+            return replace(state, tests=()), event
         return _after_command(state, event)
 
     def _read(self) -> SessionFailures:
@@ -235,7 +235,7 @@ def captures_failures(
     Of a sealed store nothing may lie in a plain file.
     """
     is_stored = capture_mode(folder, environment) == AT_ONCE
-    return is_stored and not store_begins_sealed(store, environment)
+    return is_stored and not store_may_be_sealed(store, environment)
 
 
 _private: Final = partial(os.open, mode=0o600)
@@ -279,11 +279,11 @@ def _with_edit(state: SessionFailures, event: HookEvent) -> SessionFailures:
     files = [one for one in event.files if Path(one).suffix.lower() not in _NO_CODE]
     if not state.outstanding or not files:
         return state
-    names = [_screened(_in_folder(one, event.folder)) for one in files]
+    names = [screened(_in_folder(one, event.folder)) for one in files]
     # A line of a key, or half a token, is none that a scanner knows.
-    is_clean = len(names) == 1 and _screened(event.edited) == event.edited
+    is_clean = len(names) == 1 and screened(event.edited) == event.edited
     lines = event.changes if is_clean else ()
-    steps = [FixStep(file=name, lines=lines) for name in names if name]
+    steps = [FixStep(file=one, lines=lines) for one in names if 0 < len(one) <= PATH_CHARS_MAX]
     return _with_steps(state, steps)
 
 
@@ -320,12 +320,12 @@ def _latest(steps: Iterable[FixStep]) -> tuple[FixStep, ...]:
     for step in steps:
         name = step.file or f"$ {step.command}"
         earlier = merged.pop(name, None)
-        lines = (*earlier.lines, *step.lines)[-_STEPS_MAX:] if earlier else step.lines
+        lines = (*earlier.lines, *step.lines)[-STEPS_MAX:] if earlier else step.lines
         merged[name] = replace(step, lines=tuple(dict.fromkeys(lines)))
-    return tuple(merged.values())[-_STEPS_MAX:]
+    return tuple(merged.values())[-STEPS_MAX:]
 
 
-def _after_command(state: SessionFailures, event: HookEvent) -> tuple[SessionFailures, Outcome]:
+def _after_command(state: SessionFailures, event: HookEvent) -> tuple[SessionFailures, HookEvent]:
     from commonbrain.text.failures import command_key  # noqa: PLC0415 only failures need it
 
     key = _digest(command_key(event.command))
@@ -333,22 +333,22 @@ def _after_command(state: SessionFailures, event: HookEvent) -> tuple[SessionFai
     status = _status(event)
     attempt = _attempt(event) if status is _Status.FAILED else None
     if attempt is not None:
-        return _with_failure(state, event, key=key, known=known, attempt=attempt), Failed(
-            key=key, excerpt=attempt.excerpt
-        )
+        state = _with_failure(state, event, key=key, known=known, attempt=attempt)
+        return state, replace(event, failed=attempt.excerpt)
     state = replace(state, tests=())
     if status is not _Status.PASSED:
-        return state, None
+        return state, event
     if known is None:
-        command = _screened(event.command)[:_COMMAND_CHARS_MAX] if _changes(event.command) else ""
-        return _with_steps(state, [FixStep(command=command)]) if command else state, None
+        command = screened(event.command)[:_COMMAND_CHARS_MAX] if _changes(event.command) else ""
+        return _with_steps(state, [FixStep(command=command)]) if command else state, event
     rest = tuple(one for one in state.outstanding if one is not known)
     state = replace(state, outstanding=rest)
-    if not known.fixed:
+    fixed = known.fixed
+    if not fixed:
         flaky = tuple(dict.fromkeys([*state.flaky, key]))[-_RECENT_MAX:]
-        return replace(state, flaky=flaky), None
+        return replace(state, flaky=flaky), event
     is_lesson = not known.is_test_first and key not in state.flaky
-    return state, Passed(command=known) if is_lesson else None
+    return state, replace(event, fixed=fixed, helped=known.shown) if is_lesson else event
 
 
 def _same_command(state: SessionFailures, event: HookEvent, *, key: str) -> FailedCommand | None:
@@ -397,7 +397,7 @@ def _attempt(event: HookEvent) -> Attempt | None:
     """Return the error that a command printed; None if none stands out."""
     from commonbrain.text.failures import excerpt, read_failure  # noqa: PLC0415
 
-    text = _screened(excerpt(event.output, EXCERPT_CHARS_MAX))
+    text = screened(excerpt(event.output, EXCERPT_CHARS_MAX))[:EXCERPT_CHARS_MAX]
     return Attempt(excerpt=text) if read_failure(text) is not None else None
 
 
@@ -413,7 +413,7 @@ def _with_failure(
     if known is None:
         failed = FailedCommand(
             key=key,
-            command=_screened(event.command)[:_COMMAND_CHARS_MAX],
+            command=screened(event.command)[:_COMMAND_CHARS_MAX],
             attempts=(attempt,),
             folder=_folder_of(event.command),
             is_test_first=_names_edited_test(state, event),
@@ -431,7 +431,7 @@ def _after_another(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt
     before, now = read_failure(last.excerpt), read_failure(new.excerpt)
     is_same = before is None or now is None or not {*now.texts}.isdisjoint(before.texts)
     earlier = attempts[:-1] if is_same or not last.steps else attempts
-    return (*earlier, new)[-_ATTEMPTS_MAX:]
+    return (*earlier, new)[-ATTEMPTS_MAX:]
 
 
 def _names_edited_test(state: SessionFailures, event: HookEvent) -> bool:
@@ -443,7 +443,7 @@ def _names_edited_test(state: SessionFailures, event: HookEvent) -> bool:
     return not {_digest(one) for one in words}.isdisjoint(state.tests)
 
 
-def _screened(text: str) -> str:
+def screened(text: str) -> str:
     """Return a text without secrets and private parts; nothing if one cannot be removed."""
     from commonbrain.model.errors import CommonbrainError  # noqa: PLC0415 only failures need them
     from commonbrain.model.scope import OnSecret  # noqa: PLC0415
@@ -456,7 +456,7 @@ def _screened(text: str) -> str:
 
 @cache
 def _scanner() -> "SecretScanner":
-    from commonbrain.security.secrets import SecretScanner  # noqa: PLC0415 see `_screened`
+    from commonbrain.security.secrets import SecretScanner  # noqa: PLC0415 see `screened`
 
     return SecretScanner()
 

@@ -13,9 +13,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.api.project_folder import FolderConfig, capture_mode
-from commonbrain.hooks.table import HookAction, HookEvent
+from commonbrain.hooks.table import HookAction, HookEvent, found_in
 from commonbrain.model.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, QUERY_CHARS_MAX
 from commonbrain.model.values import dataclass
+from commonbrain.runtime.callers import is_attended
 from commonbrain.runtime.remote import endpoint, post, read_key
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import typed_text
@@ -72,12 +73,9 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         UnavailableError: the server does not answer in time, is no Commonbrain, or refuses.
 
     """
-    needs = NEEDS.get(context.hook.action)
-    fields = needs(context) if needs else None
-    if fields is None:
-        return None
+    fields = NEEDS[context.hook.action](context)
     remaining_s = max(_LEAST_S, until - monotonic())
-    body = {
+    body: dict[str, Any] = {
         "client": context.hook.client,
         "event": context.hook.event,
         "project": os.environ.get("COMMONBRAIN_PROJECT") or context.folder.project,
@@ -86,6 +84,8 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         "remaining_s": round(remaining_s, 3),
         "fields": {name: text for name, text in fields.items() if text},
     }
+    if context.event.statements:
+        body["is_of_user"] = is_attended(os.environ)
     at = endpoint(memory.url)
     key = read_key(memory.key_file) if memory.has_key else None
     session = context.event.session
@@ -166,9 +166,16 @@ def _name(path: str) -> str:
     return PurePath(path).name if path.startswith(("/", "~")) or path[1:2] == ":" else path
 
 
-def _used(context: HookContext) -> Mapping[str, Any] | None:
-    """Return what an edit needs in a client that is shown nothing before it."""
-    return _edit(context) if context.event.files else None
+def _used(context: HookContext) -> Mapping[str, Any]:
+    """Return a failure, or what fixed it; or an edit of a client that is shown nothing before."""
+    event = context.event
+    if event.files:
+        return _tool(context)
+    return {**_found(context), "subagent": event.subagent}
+
+
+def _found(context: HookContext) -> Mapping[str, Any]:
+    return {**found_in(context.event), "turn": context.event.turn[:NAME_CHARS_MAX]}
 
 
 def _edit(context: HookContext) -> Mapping[str, Any]:
@@ -194,12 +201,12 @@ def _summary(context: HookContext) -> Mapping[str, Any]:
     return {"summary": both_ends(context.event.summary)}
 
 
-NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any] | None] | None]] = {
+NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]]]] = {
     HookAction.BOOT: lambda context: {"cause": context.event.cause[:NAME_CHARS_MAX]},
     HookAction.RECALL: _prompt,
     HookAction.TOOL: _tool,
     HookAction.TOOL_USED: _used,
-    HookAction.NOTE: None,
+    HookAction.NOTE: _found,
     HookAction.PRIME: lambda context: {
         "subagent": context.event.subagent,
         "subagent_type": context.event.subagent_type,
@@ -208,4 +215,4 @@ NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any] | Non
     HookAction.SUMMARISE: _summary,
     HookAction.END: lambda _: {},
 }
-"""What each action needs of its event; None if it does nothing with a server."""
+"""What each action needs of its event."""

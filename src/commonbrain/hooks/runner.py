@@ -11,12 +11,12 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
@@ -36,6 +36,7 @@ from commonbrain.hooks.table import (
     HookAction,
     HookEvent,
     find_hook,
+    found_in,
     read_event,
 )
 from commonbrain.hosts import is_url
@@ -58,6 +59,9 @@ from commonbrain.runtime.pause import pause_in
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.private_parts import without_private_values
 from commonbrain.text.prompts import is_trivial, may_last, typed_text
+
+if TYPE_CHECKING:
+    from commonbrain.text.user_statements import UserStatement
 
 _UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
 """What an agent is told where a sealed store has no key."""
@@ -236,9 +240,13 @@ def is_idle(
         case HookAction.TOOL:
             is_needed = _is_before_known(event, folder=folder, store=store, runs=runs)
         case HookAction.TOOL_USED:
-            is_needed = _is_after_failure(hook, event, folder=folder, store=store, runs=runs)
+            # Other clients were shown what is known of a file before the edit.
+            is_shown_after = bool(event.files) and (hook.client, TOOL) not in HOOKS
+            is_needed = bool(event.failed or event.fixed) or (
+                is_shown_after and _is_worth_a_search(event, store=store, runs=runs)
+            )
         case HookAction.NOTE:
-            is_needed = not runs_for_agent(os.environ) and _says_what_lasts(event, folder)
+            is_needed = bool(event.statements)
         case HookAction.CAPTURE:
             # A prompt is time-critical and does not need this import.
             from commonbrain.text.capture import select_captured  # noqa: PLC0415
@@ -263,11 +271,51 @@ def _is_before_known(
     return _may_name_command(event, store=store, runs=runs)
 
 
-def _says_what_lasts(event: HookEvent, folder: FolderConfig) -> bool:
+def _with_found(
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
+) -> HookEvent:
+    """Return an event with what is found in it here: failures, fixes, what the user says.
+
+    The log of failures and the prompt stay on this machine, wherever the store is.
+    """
+    if not folder.has_hooks:
+        return event
+    match hook.action:
+        case HookAction.TOOL_USED | HookAction.END:
+            # Only these hooks need the import.
+            from commonbrain.hooks.failure_log import (  # noqa: PLC0415
+                FailureLog,
+                captures_failures,
+            )
+
+            log = FailureLog(runs, event.session)
+            if hook.action is HookAction.TOOL_USED:
+                is_recorded = captures_failures(folder, os.environ, store=store)
+                return log.follow(event, is_recorded=is_recorded)
+            log.forget()
+        case HookAction.NOTE:
+            is_off = runs_for_agent(os.environ) or capture_mode(folder, os.environ) == "off"
+            return event if is_off else replace(event, statements=_said_in(event.prompt))
+        case _:
+            pass
+    return event
+
+
+def _said_in(prompt: str) -> tuple[UserStatement, ...]:
+    """Return what the user says that is to last, without what has a secret.
+
+    Of a prompt of several paragraphs some may be pasted, so that nothing in it is explicit.
+    """
     # Only prompts that may say so load the rules of English.
+    from commonbrain.hooks.failure_log import screened  # noqa: PLC0415
     from commonbrain.text.user_statements import statements_in  # noqa: PLC0415
 
-    return capture_mode(folder, os.environ) != "off" and bool(statements_in(event.prompt))
+    is_typed = "\n" not in typed_text(prompt).strip()
+    return tuple(
+        replace(one, is_explicit=one.is_explicit and is_typed)
+        for one in statements_in(prompt)
+        if screened(one.text) == one.text
+    )
 
 
 def _is_worth_a_search(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
@@ -308,23 +356,6 @@ def _shows_rules(hook: Hook, command: str) -> bool:
     from commonbrain.text.commands import read_commands  # noqa: PLC0415 see above
 
     return any(one.kinds for one in read_commands(command))
-
-
-def _is_after_failure(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
-) -> bool:
-    """Return whether a result needs the store; otherwise, what it means is recorded here."""
-    # Only this hook needs the import.
-    from commonbrain.hooks.failure_log import FailureLog, captures_failures  # noqa: PLC0415
-
-    log = FailureLog(runs, event.session)
-    is_needed = log.outcome(event) is not None
-    # Other clients were shown what is known of a file before the edit.
-    if event.files and (hook.client, TOOL) not in HOOKS:
-        is_needed = _is_worth_a_search(event, store=store, runs=runs)
-    if not is_needed and captures_failures(folder, os.environ, store=store):
-        log.follow(event)
-    return is_needed
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
@@ -380,7 +411,9 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     runs = HookRuns(state_folder(os.environ))
     if not call.is_detached:
         runs.note(hook.client, hook.event)
-    if is_idle(hook, event, folder=folder, store=call.url or call.store, runs=runs):
+    store = call.url or call.store
+    event = _with_found(hook, event, folder=folder, store=store, runs=runs)
+    if is_idle(hook, event, folder=folder, store=store, runs=runs):
         return
     if _hand_over(hook, event, folder=folder, call=call, raw=raw):
         return
@@ -397,7 +430,7 @@ def _use_store(
     """Record the output of a hook on a store: that of its process, or else of this one."""
     hook, runs = context.hook, context.runs
     path = store_socket(call.store, os.environ)
-    if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
+    if reply := path and _ask_server(call, context, raw=raw, path=path, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         _show(running, context, text=reply.get("text"))
@@ -428,6 +461,12 @@ def _use_store(
 def _show(running: HookOutput, context: HookContext, *, text: str | None) -> None:
     """Record the text for the client's model, and for the status line how much it shows."""
     running.answer = _formatted(context.hook, text)
+    if text and context.event.failed:
+        from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415 see `_with_found`
+
+        log = FailureLog(context.runs, context.event.session)
+        for id_ in ShownCounts.of(text).ids[:1]:
+            log.mark_shown(context.event, id_)
     if running.answer and context.hook.action is not HookAction.BOOT:
         context.runs.add_shown(context.event.session, ShownCounts.of(text or "").memories)
 
@@ -442,7 +481,7 @@ def _hand_over(
     """
     is_end = hook.action is HookAction.END
     is_noted = hook.action is HookAction.RECALL and may_last(typed_text(event.prompt))
-    is_noted = is_noted and capture_mode(folder, os.environ) != "off" and call.server is None
+    is_noted = is_noted and capture_mode(folder, os.environ) != "off"
     if call.is_detached or not (is_end or is_noted):
         return False
     if is_noted:
@@ -476,7 +515,7 @@ _LEAST_S: Final = 0.01
 
 
 def _ask_server(
-    call: HookCall, raw: bytes, *, path: Path, runs: HookRuns, until: float
+    call: HookCall, context: HookContext, *, raw: bytes, path: Path, until: float
 ) -> Mapping[str, Any] | None:
     """Let a process that serves the store run the action; None if there is none."""
     # On a busy machine nothing may be left by now; a socket takes no negative time.
@@ -487,7 +526,8 @@ def _ask_server(
         "event": call.event,
         "agent": call.agent or call.client,
         "input": raw.decode(errors="replace"),
-        "runs": str(runs.folder),
+        "found": found_in(context.event),
+        "runs": str(context.runs.folder),
         "is_detached": call.is_detached,
         "is_of_user": is_attended(os.environ),
         **describe_process(),

@@ -6,11 +6,11 @@ names actions and does not import them.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from commonbrain.hooks.tool_results import changed_lines, read_result
 from commonbrain.model.errors import InvalidInputError
@@ -23,6 +23,10 @@ from commonbrain.model.limits import (
 )
 from commonbrain.text.code_names import patched_files
 from commonbrain.text.private_parts import without_private_values
+
+if TYPE_CHECKING:
+    from commonbrain.ingestion.failures import FixedFailure
+    from commonbrain.text.user_statements import UserStatement
 
 HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
 """Formats text for the client's model."""
@@ -309,6 +313,14 @@ class HookEvent:
     """Its exit status; None if the client does not say."""
     changes: tuple[str, ...] = ()
     """The first lines that an edit removes and adds."""
+    failed: str = ""
+    """The lines that name the error of a command that failed, without secrets."""
+    fixed: "tuple[FixedFailure, ...]" = ()
+    """The errors of a command that passes now, each with what was done about it."""
+    helped: tuple[str, ...] = ()
+    """Ids of the memories that were shown at its failures."""
+    statements: "tuple[UserStatement, ...]" = ()
+    """What the user says in the prompt that is to last."""
 
     @property
     def conversation(self) -> str:
@@ -349,6 +361,32 @@ def read_event(raw: bytes) -> HookEvent:
         # The agent that started it wrote its prompt, and not the user.
         fields["prompt"] = ""
     return HookEvent(folder=_folder(payload), **{**fields, **_tool_input(payload)})
+
+
+def found_in(event: HookEvent) -> Mapping[str, Any]:
+    """Return as JSON what a client's process found in an event; see `with_found`."""
+    return {
+        "failed": event.failed,
+        "fixed": [asdict(one) for one in event.fixed],
+        "helped": list(event.helped),
+        "statements": [asdict(one) for one in event.statements],
+    }
+
+
+def with_found(event: HookEvent, given: Mapping[str, Any]) -> HookEvent:
+    """Return an event with what the client's process found in it."""
+    # Most events need neither.
+    if given["fixed"]:
+        from commonbrain.ingestion.failures import FixedFailure  # noqa: PLC0415
+
+        fixed = tuple(FixedFailure.read(one) for one in given["fixed"])
+        event = replace(event, fixed=fixed, helped=tuple(given["helped"]))
+    if given["statements"]:
+        from commonbrain.text.user_statements import UserStatement  # noqa: PLC0415
+
+        statements = tuple(UserStatement(**one) for one in given["statements"])
+        event = replace(event, statements=statements)
+    return replace(event, failed=given["failed"])
 
 
 def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,22 @@ class FixedFailure:
     lines: tuple[str, ...] = ()
     """The first lines that the edits removed and added."""
 
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> FixedFailure:
+        """Read one from JSON; what has another form is left out."""
+        listed = (given.get(name) for name in ("files", "commands", "lines"))
+        files, commands, lines = (
+            tuple(map(str, cast("list[object]", one))) if isinstance(one, list | tuple) else ()
+            for one in listed
+        )
+        return cls(
+            command=str(given.get("command", "")),
+            excerpt=str(given.get("excerpt", "")),
+            files=files,
+            commands=commands,
+            lines=lines,
+        )
+
     @property
     def text(self) -> str:
         """The text of its memory, for a reader who was not there."""
@@ -73,17 +89,7 @@ def failure_in(memory: Memory) -> FixedFailure:
     given = (attachment_in(memory.payload) or {}).get(FAILURE_KEY)
     if not isinstance(given, Mapping):
         return FixedFailure()
-    values = cast("Mapping[str, Any]", given)
-    fix = (values.get(name) for name in ("files", "commands"))
-    files, commands = (
-        tuple(map(str, cast("list[object]", one))) if isinstance(one, list) else () for one in fix
-    )
-    return FixedFailure(
-        command=str(values.get("command", "")),
-        excerpt=str(values.get("excerpt", "")),
-        files=files,
-        commands=commands,
-    )
+    return FixedFailure.read(cast("Mapping[str, Any]", given))
 
 
 def failure_marks(attachment: Mapping[str, object] | None) -> Sequence[str]:

@@ -3,6 +3,8 @@
 Repeating it changes nothing, and what a person declined is not proposed again.
 """
 
+from collections.abc import Iterable
+
 from commonbrain.ingestion.batch import DEFAULT_OPTIONS, WriteContext, WriteOptions
 from commonbrain.ingestion.change_detection import detect_changes
 from commonbrain.ingestion.commit import build_memory
@@ -21,22 +23,21 @@ from commonbrain.security.authority import Proposal
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Transaction
 from commonbrain.text.classification import severity_of
-from commonbrain.text.prompts import typed_text
-from commonbrain.text.user_statements import UserStatement, statements_in
+from commonbrain.text.user_statements import UserStatement
 
 
-def store_statements(remember: Remember, prompt: str, *, source: str | None) -> None:
+def store_statements(
+    remember: Remember, statements: Iterable[UserStatement], *, source: str | None
+) -> None:
     """Store what the user said that is to last, or propose it.
 
     At once is stored what a person says in so many words is to last. A prohibition that would block
-    is proposed: to misread one costs most. So is what changes a memory, and what a prompt of
-    several paragraphs says, of which some may be pasted.
+    is proposed: to misread one costs most. So is what changes a memory.
     """
     caller = remember.caller
-    is_typed = "\n" not in typed_text(prompt).strip()
-    for statement in statements_in(prompt):
+    for statement in statements:
         blocks = statement.kind == Kind.RULE and severity_of(statement.text) is Severity.BLOCKER
-        is_sure = is_typed and statement.is_explicit and not blocks
+        is_sure = statement.is_explicit and not blocks
         is_at_once = caller.authority is Authority.PERSON and is_sure
         _store(remember, statement, source=source, is_at_once=is_at_once)
 

@@ -204,13 +204,15 @@ def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path
     return user_data_path("commonbrain", appauthor=False) / "brain.db"
 
 
-def store_begins_sealed(store: str | Path | None, environment: Mapping[str, str]) -> bool:
-    """Return whether a store is a file here that is sealed, by its first bytes."""
+def store_may_be_sealed(store: str | Path | None, environment: Mapping[str, str]) -> bool:
+    """Return whether a store is a file that is sealed, by its first bytes, or is not known yet."""
     # See below.
     from commonbrain.storage.sqlite import begins_sealed  # noqa: PLC0415
 
     file = store_file(store, environment)
-    return file is not None and begins_sealed(file.expanduser())
+    if file is None:
+        return not is_url(str(store or environment.get("COMMONBRAIN_STORE", "")))
+    return begins_sealed(file.expanduser())
 
 
 def store_may_mention(
