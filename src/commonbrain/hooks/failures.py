@@ -106,10 +106,11 @@ class FailureHook:
                 self.brain.revise.rate(ids.show(ids.MEMORY, known.id), "up")
 
     def _known(self, fixed: FixedFailure) -> Memory | None:
-        """Return the memory of the same failure with the same fix."""
+        """Return the memory of the same failure with the same fix in this project."""
         failure = read_failure(fixed.excerpt)
         known = self._recall.known(failure) if failure else ()
-        return next((one for one in known if failure_in(one).has_fix_of(fixed)), None)
+        here = (one for one in known if one.project == self.brain.caller.project)
+        return next((one for one in here if failure_in(one).has_fix_of(fixed)), None)
 
     def _store(self, fixed: FixedFailure) -> None:
         draft = draft_of(
