@@ -1,13 +1,14 @@
 """Memories that cite code say what became of it, in the working tree of the caller."""
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.history.change_plan import ChangeStatus
 from commonbrain.model.citations import (
     Checkout,
     CitationStatus,
@@ -64,6 +65,17 @@ def edit(root: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
+
+
+def checkout(root: Path, branch: str) -> None:
+    (root / ".git" / "refs" / "heads" / branch).write_text(f"{'a1' * 20}\n")
+    (root / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+
+
+def remembered(brain: Brain, text: str, *, cites: Sequence[str] = ()) -> str:
+    [one] = brain.remember(text, cites=list(cites)).items
+    assert one.id is not None
+    return one.id
 
 
 def only(brain: Brain, query: str = TEXT) -> Item:
@@ -296,3 +308,128 @@ def test_prompts_and_worktrees_see_the_same_repository(tmp_path: Path) -> None:
         brain = opened.acting_as(contact=ClientInfo(cwd=str(root)))
         edit(root, "RETRIES = 3", "RETRIES = 5")
         assert cites_of(brain) == ["src/pay.py:3 (changed)"]
+
+
+def asked(brain: Brain) -> list[str]:
+    """Return what the review queue says of memories, and the first call that answers it."""
+    return [
+        f"{one.because} -> {one.settle[0]}" for one in brain.review("needs_review").needs_review
+    ]
+
+
+def test_memory_whose_code_is_gone_is_offered_for_review_until_it_is_confirmed(
+    brain: Brain, root: Path
+) -> None:
+    id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    remembered(brain, "Refunds are negative sends", cites=["src/pay.py#refund"])
+    assert asked(brain) == []
+
+    edit(root, PAY[PAY.index("def charge") : PAY.index("def refund")], "")
+    line = f"cites code that is gone: src/pay.py#charge -> revise review {id_} --reason WHY"
+    assert asked(brain) == [line] == asked(brain)
+    done = brain.revise.review(id_, reason="the gateway still drops calls")
+    assert done.changed == (f"{id_} cites: src/pay.py#charge -> none",)
+    assert asked(brain) == []
+    assert cites_of(brain) == []
+    assert all(one.is_sound for one in brain.services.store.examine())
+
+
+def test_model_proposes_to_confirm_what_a_person_wrote(brain: Brain, root: Path) -> None:
+    id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    (root / "src" / "pay.py").unlink()
+
+    done = brain.as_model().revise.review(id_, reason="the code is elsewhere")
+
+    assert done.status is ChangeStatus.PROPOSED
+    [proposal] = brain.review("proposals").proposals
+    assert [one.effects for one in proposal.effects] == [
+        ("changes its cites from src/pay.py#charge to none",)
+    ]
+    brain.revise.approve(proposal.memory.id, reason="I looked")
+    assert asked(brain) == []
+
+
+def test_pages_of_the_queue_have_each_memory_once(brain: Brain, root: Path) -> None:
+    support = remembered(brain, "The gateway is run by the bank")
+    ids = {remembered(brain, f"{TEXT} {n} times", cites=["src/pay.py#charge"]) for n in range(3)}
+    both = brain.remember(
+        "The bank charges a fee", cites=["src/pay.py:3"], depends_on=[support]
+    ).items[0]
+    ids.add(str(both.id))
+    (root / "src" / "pay.py").unlink()
+    brain.forget([support], reason="it was sold")
+
+    seen: list[str] = []
+    cursor = None
+    for _ in range(4):
+        page = brain.review("needs_review", limit=1, cursor=cursor)
+        seen += [one.memory.id for one in page.needs_review]
+        cursor = page.next
+    assert cursor is None
+    assert set(seen) == ids
+    assert len(seen) == 4
+
+
+def test_confirmation_is_undone_with_what_the_memory_cites(brain: Brain, root: Path) -> None:
+    id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    (root / "src" / "pay.py").unlink()
+    other = brain.acting_as(agent="carol", contact=ClientInfo(cwd=str(root)), project="shop")
+    other.revise.review(id_, reason="it still holds")
+    assert brain.get(id_).cites == ()
+
+    other.undo(agent="carol", reason="it does not", confirm=1)
+
+    assert [one.line() for one in brain.get(id_).cites] == ["src/pay.py#charge (gone)"]
+    assert asked(brain) != []
+
+
+def test_code_of_another_branch_or_repository_or_partly_there_is_not_offered(
+    brain: Brain, root: Path, tmp_path: Path
+) -> None:
+    remembered(brain, "Both send money", cites=["src/pay.py#charge", "src/pay.py#refund"])
+    edit(root, PAY[PAY.index("def charge") : PAY.index("def refund")], "")
+    assert asked(brain) == []
+
+    (root / "src" / "pay.py").write_text(PAY)
+    checkout(root, "feature")
+    remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    checkout(root, "main")
+    (root / "src" / "pay.py").unlink()
+    (root / "src" / "other.py").write_text(PAY[PAY.index("def refund") :])
+    assert asked(brain) == []
+
+    assert asked(brain.acting_as(contact=ClientInfo(cwd=str(tmp_path)), project="shop")) == []
+
+
+def test_newer_text_cites_other_code_in_place_of_what_is_gone(brain: Brain, root: Path) -> None:
+    id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    (root / "src" / "pay.py").rename(root / "src" / "refunds.py")
+    edit_file = root / "src" / "refunds.py"
+    edit_file.write_text("def pay(card):\n    return gateway.pay(card)\n")
+
+    newer = brain.revise.supersede(id_, f"{TEXT} and the bank asks for it", reason="the law")
+
+    assert brain.get(newer.id or "").cites == ()
+    assert asked(brain) == []
+
+
+def test_get_shows_what_became_of_cited_code(brain: Brain, root: Path, tmp_path: Path) -> None:
+    id_ = remembered(brain, f"{TEXT}, see src/pay.py:3", cites=["src/pay.py#charge"])
+    edit(root, "RETRIES = 3\n", "PAUSE = 1\nRETRIES = 3\n")
+
+    lines = [one.line() for one in brain.get(id_).cites]
+    assert lines == ["src/pay.py#charge (moved to 8)", "src/pay.py:3 (moved to 4)"]
+    elsewhere = brain.acting_as(contact=ClientInfo(cwd=str(tmp_path)))
+    assert [one.line() for one in elsewhere.get(id_).cites] == ["src/pay.py#charge", "src/pay.py:3"]
+    brain.forget([id_], reason="no use")
+    assert brain.get(id_).cites == ()
+
+
+def test_named_place_that_is_there_counts_among_what_is_left(brain: Brain, root: Path) -> None:
+    text = "Refunds stand in src/pay.py:15 now"
+    remembered(brain, text, cites=["src/pay.py#charge"])
+    remembered(brain, "Refunds stand in the ledger now")
+    edit(root, PAY[PAY.index("def charge") : PAY.index("def refund")], "\n" * 8)
+
+    first = brain.recall(text).items[0]
+    assert first.headline == text

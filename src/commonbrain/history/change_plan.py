@@ -14,6 +14,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
+from commonbrain.model.citations import read_citations
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind, is_blocker
 from commonbrain.model.links import Link, is_inherited, link_image
@@ -277,6 +278,9 @@ def changed_fields(
     """Return the fields and columns that differ, with their old and new values."""
     changes: list[tuple[str, object, object]] = []
     for name, value in new.items():
+        if name == "payload":
+            was, is_ = ([str(it.place) for it in read_citations(one)] for one in (old[name], value))
+            changes += [("cites", tuple(was), tuple(is_))] if was != is_ else []
         if name in _OMITTED_FIELDS:
             continue
         if is_dataclass(value) and not isinstance(value, type):

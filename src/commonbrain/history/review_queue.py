@@ -65,13 +65,15 @@ class ConflictItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleItem:
-    """A memory that depends on an invalid one; `because` names that."""
+    """A memory that depends on an invalid one, or cites code that is gone."""
 
     memory: MemorySummary
     because: str
+    """The causes, or the places in code."""
     repeats_old_of: str | None
     """The current memory, if this one repeats what that replaced."""
     since: datetime
+    """Of code that is gone, the time at which it was missed."""
     settle: tuple[str, ...]
     causes: tuple[ReviewCause, ...] = ()
     """The nearest causes, each with the path to it."""
@@ -265,6 +267,8 @@ def _conflict_rows(section: _Section, limit: int) -> list[tuple[Key, Link]]:
     return rows[:limit]
 
 
+_StaleRow = tuple[int, tuple[str, ...]]
+"""The id of a memory, and the places that it cites if nothing is left of them."""
 _FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -348,12 +352,23 @@ def _ending(best: Memory, rest: Memory) -> str:
     return f"revise resolve {_show(best)} --other {_show(rest)}"
 
 
-def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, int]]:
-    return _newest(section, section.within(needs_review=True), limit=limit)
+def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, _StaleRow]]:
+    """List the memories with an open review, and those of whose cited code nothing is left."""
+    # Few callers cite code.
+    from commonbrain.retrieval.citations import citing_gone_code  # noqa: PLC0415
+
+    marked = _newest(section, section.within(needs_review=True), limit=limit)
+    rows: dict[Key, _StaleRow] = {key: (id_, ()) for key, id_ in marked}
+    for memory, cites in citing_gone_code(section.tx, section.within()):
+        key = (to_millis(memory.occurred_at), memory.id)
+        if section.after is None or key < section.after:
+            rows[key] = (memory.id, tuple(one.place for one in cites))
+    return sorted(rows.items(), reverse=True)[:limit]
 
 
-def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...]:
-    tx, memories = section.tx, _read(section, rows)
+def _stale_items(section: _Section, rows: Sequence[_StaleRow]) -> tuple[StaleItem, ...]:
+    gone = dict(rows)
+    tx, memories = section.tx, _read(section, list(gone))
     caller, now = section.query_scope.caller, section.query_scope.now
     needs = open_reviews(tx, [one.id for one in memories], as_of=now)
     notes = review_notes(tx, caller, needs=needs)
@@ -365,18 +380,23 @@ def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...
     return tuple(
         StaleItem(
             memory=summarize(one),
-            because=notes[one.id],
+            because="; ".join(
+                [
+                    *([notes[one.id]] if one.id in notes else []),
+                    *(f"cites code that is gone: {place}" for place in gone[one.id]),
+                ]
+            ),
             repeats_old_of=heads.get(_show(one)),
-            since=min(review.at for review in needs[one.id]),
+            since=min((review.at for review in needs.get(one.id, ())), default=now),
             settle=_because(
                 f"revise review {_show(one)}",
-                f"revise supersede {_show(one)} TEXT",
+                f"revise supersede {_show(one)} TEXT" + (" --cite PLACE" * bool(gone[one.id])),
                 f"forget {_show(one)}",
             ),
-            causes=review_causes(tx, caller, needs=needs[one.id], as_of=now),
+            causes=review_causes(tx, caller, needs=needs.get(one.id, ()), as_of=now),
         )
         for one in memories
-        if one.id in needs
+        if one.id in needs or gone[one.id]
     )
 
 

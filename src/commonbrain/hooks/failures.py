@@ -62,10 +62,11 @@ def learn_fixes(brain: Brain, event: HookEvent) -> None:
 
 
 def _known(brain: Brain, fixed: FixedFailure) -> Memory | None:
-    """Return the memory of the same failure with the same fix."""
+    """Return the memory of the same failure with the same fix in this project."""
     failure = read_failure(fixed.excerpt)
     known = RecallForFailure(brain.services, brain.caller).known(failure) if failure else ()
-    return next((one for one in known if failure_in(one).has_fix_of(fixed)), None)
+    here = (one for one in known if one.project == brain.caller.project)
+    return next((one for one in here if failure_in(one).has_fix_of(fixed)), None)
 
 
 def _store(brain: Brain, fixed: FixedFailure, *, source: str | None) -> None:

@@ -89,7 +89,7 @@ class CitingAuthor:
             CITATIONS: stored_citations(tuple(citations)[:CITATIONS_MAX]),
             CHECKOUT: self._checkout if is_direct else {},
         }
-        if not citations and replaces and CITATIONS in replaces:
+        if not citations and replaces and replaces.get(CITATIONS):
             seen = {name: replaces.get(name) for name in (CITATIONS, CHECKOUT)}
         return replace(
             prepared,

@@ -14,6 +14,7 @@ from commonbrain.ingestion.failures import failure_marks
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.attachments import with_attachment
+from commonbrain.model.citations import citing_topics
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import (
     ASSISTANT_ROLES,
@@ -97,6 +98,7 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
             *prepared.entities.topics,
             *_marks(prepared),
             *failure_marks(prepared.draft.attachment),
+            *citing_topics(prepared.seen),
             *dict.fromkeys(
                 (
                     *date_marks(prepared.text, occurred_at),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.model.attachments import attachment_in
@@ -19,6 +21,10 @@ _ERROR_CHARS_MAX: Final = 240
 _COMMAND_CHARS_MAX: Final = 120
 _NAMED_MAX: Final = 3
 _LINES_MAX: Final = 6
+_NAME: Final = re.compile(r"[\w.@=+~^-]{1,64}")
+"""A word that is no path, address, sentence or further command."""
+_NAMES_MAX: Final = 8
+"""Words of a command that another project is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,18 @@ class FixedFailure:
         return f"`{program}` failed, and passed after {self._fix}"
 
     @property
+    def text_elsewhere(self) -> str:
+        """What other projects are shown: names alone, as the rest may be written to mislead them.
+
+        It is empty if there are none.
+        """
+        files = [name for name in map(_last_part, self.files) if _NAME.fullmatch(name)]
+        commands = [name for name in map(_named_part, self.commands) if name]
+        if not files and not commands:
+            return ""
+        return f"A command that failed like this passed after {_described(files, commands)}."
+
+    @property
     def attachment(self) -> Mapping[str, object]:
         """What a program needs to know it again."""
         fix = {"files": list(self.files), "commands": list(self.commands)}
@@ -79,9 +97,7 @@ class FixedFailure:
 
     @property
     def _fix(self) -> str:
-        ran = [f"`{one}`" for one in self.commands[-_NAMED_MAX:]]
-        edits = f"an edit of {_listed(self.files[-_NAMED_MAX:])}" if self.files else ""
-        return _listed([*ran, *([edits] if edits else [])])
+        return _described(self.files, self.commands)
 
 
 def failure_in(memory: Memory) -> FixedFailure:
@@ -104,9 +120,22 @@ def failure_marks(attachment: Mapping[str, object] | None) -> Sequence[str]:
     return () if failure is None else marks(failure)
 
 
+def _described(files: Sequence[str], commands: Sequence[str]) -> str:
+    ran = [f"`{one}`" for one in commands[-_NAMED_MAX:]]
+    edits = f"an edit of {_listed(files[-_NAMED_MAX:])}" if files else ""
+    return _listed([*ran, *([edits] if edits else [])])
+
+
 def _listed(names: Sequence[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def _named_part(command: str) -> str:
+    """Return a command up to the first word that is no name."""
+    words = command.split()
+    names = list(takewhile(_NAME.fullmatch, words[:_NAMES_MAX]))
+    return " ".join(names if names == words or not names else [*names, "..."])
 
 
 def _last_part(path: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, cast
 
+from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.values import dataclass
 
 CITATIONS: Final = "citations"
@@ -142,6 +143,18 @@ def _place_of(match: re.Match[str]) -> CodePlace | None:
     if line is not None and end is not None and not line <= end < line + LINES_MAX:
         return None
     return CodePlace(path=path, line=line, end=None if end == line else end, symbol=match["symbol"])
+
+
+def citing_topics(payload: Mapping[str, object]) -> Sequence[str]:
+    """Return the topic of a memory that cites code which was seen in a repository; mostly none."""
+    repository = read_checkout(payload).repository
+    is_seen = any(one.seen for one in read_citations(payload))
+    return (citing_topic(repository),) if repository and is_seen else ()
+
+
+def citing_topic(repository: str) -> str:
+    """Return the topic under which memories that cite code of a repository are looked up."""
+    return f"cites:{repository}"[:NAME_CHARS_MAX]
 
 
 def stored_citations(citations: Sequence[Citation]) -> list[dict[str, object]]:

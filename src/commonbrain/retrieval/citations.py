@@ -6,7 +6,7 @@ A server sees no files of its callers, and shows citations as they were given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from commonbrain.model.citations import (
     CHECKOUT,
@@ -16,8 +16,10 @@ from commonbrain.model.citations import (
     CitationStatus,
     CodePlace,
     Fingerprint,
+    citing_topic,
     read_checkout,
     read_citations,
+    stored_citations,
 )
 from commonbrain.model.kinds import Kind
 from commonbrain.model.recall_result import Order
@@ -32,9 +34,15 @@ if TYPE_CHECKING:
     from commonbrain.model.query import Candidate
     from commonbrain.model.scope import Caller
     from commonbrain.retrieval.table import Table
+    from commonbrain.storage.interface import QueryScope
+    from commonbrain.storage.store import Transaction
 
 _SEARCH_S: Final = 0.1
 """What all citations of a recall may take to look for code in other files: a thousand of them."""
+_REVIEW_S: Final = 0.5
+"""What those of the review queue may take; a person waits for it."""
+_REVIEWED_MAX: Final = 200
+"""Memories that are checked for the review queue, the newest."""
 _SAME_SYMBOL_AT: Final = 0.4
 """Share of tokens from which a definition of the same name elsewhere is the same, changed."""
 _COPIED_FROM: Final = 12
@@ -151,7 +159,7 @@ def check_citations(table: Table, *, asks_git: bool) -> None:
     count = table.plan.budget.max_items
     first = table.ranked[:count]
     checked = check_each(first, table.plan.caller, asks_git=asks_git)
-    last = [one for one in checked if _is_missing(one) and not is_persons_blocker(one.memory)]
+    last = [one for one in checked if are_gone(one.cites) and not is_persons_blocker(one.memory)]
     if last and table.plan.query and table.plan.budget.order is Order.RELEVANCE:
         checked = assign_scores([*(one for one in checked if one not in last), *last], first)
     table.ranked = [*checked, *table.ranked[count:]]
@@ -163,15 +171,44 @@ def check_each(
     """Say of each candidate what became of the code that it cites."""
     if not any({CITATIONS, CHECKOUT} & one.memory.payload.keys() for one in candidates):
         return list(candidates)
-    tree = WorkingTree.above(caller.local_folder, search_s=_SEARCH_S)
-    checks = _Checks(tree and CitedCode(tree), asks_git=asks_git)
+    checks = _Checks.of(caller, asks_git=asks_git)
     return [checks.describe(one) for one in candidates]
 
 
-def _is_missing(candidate: Candidate) -> bool:
-    """Return whether nothing of the code that it cites is left."""
-    cites = candidate.cites
+def check_cited(memory: Memory, caller: Caller) -> tuple[CheckedCitation, ...]:
+    """Say what became of the code that a memory cites."""
+    return _Checks.of(caller).cites(memory) if CITATIONS in memory.payload else ()
+
+
+def are_gone(cites: Sequence[CheckedCitation]) -> bool:
+    """Return whether a memory cites code, of which nothing is left."""
     return bool(cites) and all(one.status is CitationStatus.MISSING for one in cites)
+
+
+def citing_gone_code(
+    tx: Transaction, scope: QueryScope
+) -> Iterator[tuple[Memory, Sequence[CheckedCitation]]]:
+    """Yield the memories in scope of whose cited code nothing is left, with what they cite.
+
+    Only those that cite the repository of the caller are checked, the newest first.
+    """
+    checks = _Checks.of(scope.caller, search_s=_REVIEW_S)
+    if checks.code is not None:
+        topics = [citing_topic(checks.code.tree.repository.name)]
+        cited = tx.memories.with_topics(topics, scope, limit=_REVIEWED_MAX)
+        for memory in tx.memories.get(cited).values():
+            if are_gone(cites := checks.cites(memory)):
+                yield memory, cites
+
+
+def without_gone(memory: Memory, caller: Caller) -> Memory:
+    """Return a memory without its citations of code that is gone."""
+    checked = check_cited(memory, caller)
+    gone = {one.place for one in checked if one.status is CitationStatus.MISSING}
+    if not gone:
+        return memory
+    left = [one for one in read_citations(memory.payload) if str(one.place) not in gone]
+    return replace(memory, payload={**memory.payload, CITATIONS: stored_citations(left)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +216,20 @@ class _Checks:
     """Checks memories in the working tree of a caller, if there is one."""
 
     code: CitedCode | None
-    asks_git: bool
+    asks_git: bool = False
+
+    @classmethod
+    def of(cls, caller: Caller, *, asks_git: bool = False, search_s: float = _SEARCH_S) -> Self:
+        """Check in the working tree of a caller."""
+        tree = WorkingTree.above(caller.local_folder, search_s=search_s)
+        return cls(tree and CitedCode(tree), asks_git=asks_git)
 
     def describe(self, candidate: Candidate) -> Candidate:
         """Add the citations of a candidate and the branch that it is from."""
         memory = candidate.memory
         at = read_checkout(memory.payload)
-        is_here = self.code is not None and at.repository == self.code.tree.repository.name
-        cites = tuple(self._cites(memory, at, is_here=is_here))
+        is_here = self._is_here(at)
+        cites = self.cites(memory)
         notes = candidate.notes
         is_found = any(one.status in _HERE for one in cites)
         # What is to be done does not depend on a branch.
@@ -197,15 +240,17 @@ class _Checks:
             return replace(candidate, cites=cites, notes=notes)
         return candidate
 
-    def _cites(self, memory: Memory, at: Checkout, *, is_here: bool) -> Iterator[CheckedCitation]:
-        for one in read_citations(memory.payload):
-            if self.code is not None and is_here:
-                checked = self.code.check(one, at=at)
-            else:
-                checked = CheckedCitation(place=str(one.place))
-            # A place that the text names is shown once, unless there is something to say of it.
-            if checked.line() != checked.place or checked.place not in memory.text:
-                yield checked
+    def cites(self, memory: Memory) -> tuple[CheckedCitation, ...]:
+        """Say what became of the code that a memory cites."""
+        at = read_checkout(memory.payload)
+        code = self.code if self._is_here(at) else None
+        return tuple(
+            code.check(one, at=at) if code else CheckedCitation(place=str(one.place))
+            for one in read_citations(memory.payload)
+        )
+
+    def _is_here(self, at: Checkout) -> bool:
+        return self.code is not None and at.repository == self.code.tree.repository.name
 
     def _is_unmerged(self, branch: str) -> bool:
         return self.asks_git and self.code is not None and self.code.tree.is_unmerged(branch)

@@ -74,16 +74,27 @@ class KnownFix:
         return "\n".join((HEADING, f"[1] {' | '.join(named)}", *quoted))
 
 
-def fix_of(memory: Memory, *, max_tokens: int) -> KnownFix:
+def text_for(caller: Caller, memory: Memory) -> str:
+    """Return what a caller is shown of a memory; nothing of a text that it must not read.
+
+    What no person wrote of a failure in another project may come from a repository that misleads.
+    """
+    failure = failure_in(memory)
+    projects = {caller.project} if failure.excerpt else {caller.project, None}
+    is_foreign = memory.project not in projects and memory.authority is not Authority.PERSON
+    return failure.text_elsewhere if is_foreign else memory.body or memory.headline
+
+
+def fix_of(memory: Memory, text: str, *, max_tokens: int) -> KnownFix:
     """Return as much of a memory as fits: of a long one the fix rather than the whole error."""
-    error, *fix = memory.body.splitlines() or [memory.headline]
+    error, *fix = text.splitlines()
     whole = KnownFix(
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.label or memory.kind,
         agent=author_of(memory),
         date=show_instant(memory.occurred_at)[:10],
         project=memory.project,
-        text=memory.body,
+        text=text,
     )
     if estimate(whole.evidence) <= max_tokens:
         return whole
@@ -122,13 +133,15 @@ class RecallForFailure:
             return None
         shown_now = [fresh[0].id]
         record_shown(self.services, self.caller, ids=shown_now, reviews=reviews, at=scope.now)
-        return fix_of(fresh[0], max_tokens=max_tokens)
+        return fix_of(fresh[0], text_for(self.caller, fresh[0]), max_tokens=max_tokens)
 
     def best(self, failure: Failure, *, max_tokens: int) -> KnownFix | None:
         """Return the best memory of this failure, whatever the session was shown."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             ranked = self._ranked(tx, failure, scope=self._scope)
-        return fix_of(ranked[0], max_tokens=max_tokens) if ranked else None
+        if not ranked:
+            return None
+        return fix_of(ranked[0], text_for(self.caller, ranked[0]), max_tokens=max_tokens)
 
     def known(self, failure: Failure) -> Sequence[Memory]:
         """Return the captured memories of this failure, the surest first."""
@@ -196,6 +209,7 @@ class RecallForFailure:
             one
             for one in tx.memories.get(known).values()
             if is_allowed(one, self.caller, criteria=scope.filter, now=scope.now)
+            and text_for(self.caller, one)
         ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.invalidation.dependents import Dependent, dependents, open_reviews, review_notice
 from commonbrain.model import ids, limits
+from commonbrain.model.citations import CheckedCitation
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Conflict, LinkType
@@ -27,6 +28,7 @@ from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter, is_allo
 from commonbrain.model.revision import DEPRECATED, Action, shown_detail
 from commonbrain.model.scope import Authority, Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
+from commonbrain.retrieval.citations import check_cited
 from commonbrain.retrieval.conflicts import find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
 from commonbrain.retrieval.skills import skill_named
@@ -309,6 +311,8 @@ class MemoryView:
     version: int
     """Number of changes, its creation included; a change may name the version it expects."""
     detail: Mapping[str, object]
+    cites: tuple[CheckedCitation, ...] = ()
+    """The code that it cites, and what became of it in the working tree of the caller."""
     attachment: Mapping[str, object] | None = None
     """The JSON object that its author stored with the text; a revision inherits it."""
     conflicts: tuple[Conflict, ...] | None = None
@@ -427,6 +431,7 @@ class Get:
                 banner=notice,
                 conflicts=against.get(one.id),
                 earlier=earlier.get(one.id),
+                cites=() if one.state is State.FORGOTTEN else check_cited(one, self.caller),
                 **self._requested(tx, one, views=views, now=now),
             )
 

@@ -72,7 +72,12 @@ def to_item(candidate: Candidate) -> Item:
         tags=memory.tags,
         context=candidate.context,
         notes=candidate.notes,
-        cites=candidate.cites,
+        # A place that the text names is shown once, unless there is something to say of it.
+        cites=tuple(
+            one
+            for one in candidate.cites
+            if one.line() != one.place or one.place not in memory.text
+        ),
     )
 
 

@@ -118,6 +118,7 @@ def _render_fields(reply: MemoryView) -> Iterator[str]:
     for name, value in reply.detail.items():
         if value not in (None, (), "", 0, False):
             yield f"{name}: {_shown(value)}"
+    yield from (f"cites: {one.line()}" for one in reply.cites)
 
 
 def _shown(value: object) -> str:

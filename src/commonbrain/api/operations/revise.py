@@ -67,7 +67,7 @@ class ReviseRequest(VerbRequest):
         "supersede": Verb(
             optional=(
                 *("text", "reason", "headline", "kind", "source_ref", "tags"),
-                *("version", "dry_run", "inherit", "attachment"),
+                *("cites", "version", "dry_run", "inherit", "attachment"),
             )
         ),
         "restore": _REASONED,
@@ -111,6 +111,9 @@ class ReviseRequest(VerbRequest):
     headline: str | None = None
     kind: Name = None
     source_ref: str | None = None
+    cites: list[str] = argument(
+        "supersede: path:line or path#symbol, in place of what the old one cites", [], agents=""
+    )
     version: int | None = argument(
         "supersede, status: refuse unless this is the version", agents=""
     )
@@ -198,7 +201,8 @@ def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
     if request.op != "supersede":
         return _CALLS[request.op](brain.revise, request)
     fields = request.model_dump(
-        include={"headline", "kind", "source_ref", "tags", "attachment"}, exclude_defaults=True
+        include={"headline", "kind", "source_ref", "tags", "cites", "attachment"},
+        exclude_defaults=True,
     )
     outcome = brain.revise.supersede(
         request.id,
