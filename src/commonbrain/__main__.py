@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import sys
+from time import monotonic
 from typing import Final
 
 _GC_THRESHOLD: Final = 250_000
@@ -23,6 +24,7 @@ _VARIABLES: Final = {
 
 def main() -> None:
     """Run hooks and the proxy directly; load the command line for everything else."""
+    began = monotonic()
     gc.set_threshold(_GC_THRESHOLD)
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
@@ -39,7 +41,7 @@ def main() -> None:
         # A client waits for its hooks, which often have nothing to do.
         from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
-        run_hook(sys.argv[2:])
+        run_hook(sys.argv[2:], began=began)
     if sys.argv[-1] == "statusline":
         # A client runs it after each message.
         from commonbrain.hooks.status_line import run_status_line  # noqa: PLC0415

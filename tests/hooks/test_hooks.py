@@ -335,3 +335,19 @@ def test_every_hook_is_listed_under_its_own_client_and_event() -> None:
     assert all((row.client, row.event) == key for key, row in HOOKS.items())
     natives = [(row.client, row.native) for row in HOOKS.values() if row.is_installed]
     assert len(natives) == len(set(natives))
+
+
+def test_time_that_a_hook_took_to_start_counts(tmp_path: Path) -> None:
+    program = (
+        "from time import monotonic; from commonbrain.hooks.runner import run_hook; "
+        "run_hook(['claude-code', 'session-start'], began=monotonic() - 50)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b'{"session_id": "s"}',
+        env=clean_environment(COMMONBRAIN_STATE=str(tmp_path)),
+        capture_output=True,
+        check=True,
+        timeout=TIMEOUT_S,
+    )
+    assert (done.stdout, done.stderr) == (b"", b"commonbrain: The hook timed out.\n")

@@ -237,6 +237,15 @@ def test_process_of_a_replaced_store_answers_nothing(store: Path) -> None:
         assert "ferry" in client.hook("user-prompt-submit", prompt="ferry or bridge?").context
 
 
+def test_no_process_is_started_for_a_store_that_is_refused(store: Path) -> None:
+    store.write_bytes(b"no store" * 1000)
+    with client_of(store) as client:
+        refused = client.hook("user-prompt-submit", prompt=PROMPT)
+        assert refused.status == 0
+        assert len(refused.err.splitlines()) == 1
+        assert servers(store) == []
+
+
 def test_prompt_without_a_loaded_model_is_searched_by_words_and_counted(store: Path) -> None:
     with client_of(store) as client:
         cold = client.hook("user-prompt-submit", prompt=PROMPT)

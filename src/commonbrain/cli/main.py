@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Final
 
 import typer
@@ -403,7 +404,7 @@ def hook(
     store = ("--store", state.store) if state.store and not is_url(state.store) else ()
     agent = ("--agent", state.agent) if state.agent else ()
     server = RemoteMemory(url=url, key_file=key_file, has_key=not no_key).words if url else ()
-    run_hook([client, event, *store, *agent, *server])
+    run_hook([client, event, *store, *agent, *server], began=monotonic())
 
 
 @app.command("statusline")

@@ -177,13 +177,17 @@ class HookOutput:
     """Starts a process for later hooks; called once the client has the answer."""
 
 
-def run_hook(arguments: Sequence[str]) -> NoReturn:
+def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
     """Run a hook, write its output to stdout or one line about a problem to stderr, and exit.
 
     Threads that still wait, for an embedder or a lock, end with the process; uncommitted changes
     roll back.
+
+    Args:
+        arguments: the words after `brain hook`.
+        began: when the program started, by `monotonic`; its limit counts from then.
+
     """
-    began = monotonic()
     if list(arguments[:1]) == ["status"]:
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 the output of the command
         _leave()
@@ -209,7 +213,9 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         lost = inert_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
         running.answer = json.dumps({"systemMessage": lost})
     _write_result(running)
-    _start(running)
+    if not running.code:
+        # A process cannot serve a store that was refused either.
+        _start(running)
     _leave()
 
 

@@ -1,25 +1,121 @@
-"""A newcomer's first minute: one command connects three clients and fills the memory."""
+"""A newcomer's first hour: one command connects three clients and fills the memory; two learn."""
 
 import json
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from tests.claude_sessions import write_session
+from tests.hooking import PATIENT, Answered
+from tests.hooks.test_user_statements import ATTENDED
 from tests.in_process import run_brain
-from tests.processes import AS_AGENT, TIMEOUT_S, clean_environment
+from tests.processes import AS_AGENT, TIMEOUT_S, clean_environment, until
 
 SAMPLES = Path(__file__).parents[1] / "transfer" / "samples"
 RULES = "# Rules\n\n- Always run the tide tests before you commit.\n"
 CLAUDE = '{\n    "numStartups": 12,\n    "mcpServers": {"tides": {"command": "tides"}}\n}'
 CODEX = 'model = "large"   # why not\n'
+RECORDED = Path(__file__).parents[1] / "hooks" / "tool_payloads.jsonl"
+"""What clients sent, with other names of folders."""
+COMMAND: Final = "pytest tests/test_orders.py -q"
+ERROR: Final = """\
+/home/ann/shop/src/shop/orders.py:31: in list_orders
+E   sqlalchemy.exc.MissingGreenlet: greenlet_spawn has not been called; can't call await_only() here
+FAILED tests/test_orders.py::test_list_orders - sqlalchemy.exc.MissingGreenlet"""
+FIX: Final = "select(Order).options(selectinload(Order.customer))"
+TABS: Final = "I prefer tabs over spaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of a client, which calls the hooks of its settings as the client does."""
+
+    client: str
+    settings: Path
+    state: Path
+
+    def fails(self) -> str:
+        """Run the tests, which fail; return what the agent is shown."""
+        recorded = self._recorded("ValueError: bad")
+        if self.client == "claude-code":
+            recorded["error"] = f"Exit code 1\n{ERROR}"
+        else:
+            recorded["tool_response"] = f"{ERROR}\n"
+        return self._after_command(recorded)
+
+    def passes(self) -> None:
+        """Run the tests, which pass."""
+        assert self._after_command(self._recorded("echo fine")) == ""
+
+    def edits(self) -> None:
+        """Fix the code."""
+        if self.client == "claude-code":
+            edit = self._recorded("old_string")
+            given = {"old_string": "select(Order)", "new_string": FIX}
+            edit["tool_input"] |= {"file_path": f"{edit['cwd']}/src/shop/orders.py", **given}
+        else:
+            edit = self._recorded("echo fine") | {"tool_name": "apply_patch"}
+            lines = "*** Update File: src/shop/orders.py\n@@\n-select(Order)\n"
+            patch = f"*** Begin Patch\n{lines}+{FIX}\n*** End Patch"
+            edit["tool_input"] = {"command": patch}
+        assert self.hook(edit).out == ""
+
+    def prompt(self, text: str, **environment: str) -> None:
+        """Send a prompt of the user; nothing is known of it."""
+        payload = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": text}
+        assert self.hook(payload, **environment).out == ""
+
+    def hook(self, payload: dict[str, Any], **environment: str) -> Answered:
+        """Run the hook of an event by the command line in the settings of the client."""
+        event, tool = payload["hook_event_name"], payload.get("tool_name", "")
+        groups = json.loads(self.settings.read_text())["hooks"][event]
+        [handler] = [
+            one
+            for group in groups
+            if re.fullmatch(group.get("matcher", ""), tool)
+            for one in group["hooks"]
+        ]
+        words = [handler["command"], *handler.get("args", ())]
+        words = words if "args" in handler else shlex.split(handler["command"])
+        own = {"COMMONBRAIN_STATE": str(self.state), **environment}
+        raw = json.dumps({**payload, "session_id": f"one of {self.client}"})
+        # A process of its own, because some hooks leave one that goes on when they have ended.
+        done = subprocess.run(
+            [sys.executable, "-m", "commonbrain", *words[words.index("hook") :]],
+            input=raw,
+            env=clean_environment(**PATIENT, **own),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=TIMEOUT_S,
+        )
+        assert done.stderr == ""
+        return Answered(status=done.returncode, out=done.stdout, err=done.stderr)
+
+    def _after_command(self, payload: dict[str, Any]) -> str:
+        payload["tool_input"]["command"] = COMMAND
+        return self.hook(payload).context
+
+    def _recorded(self, part: str) -> dict[str, Any]:
+        rows = map(json.loads, RECORDED.read_text().splitlines())
+        of_client = (one["payload"] for one in rows if one["client"] == self.client)
+        return next(one for one in of_client if part in json.dumps(one))
+
+
+def proposals() -> list[str]:
+    """List the proposals that wait for the user."""
+    waiting = json.loads(brain("review", "proposals", "--json"))["proposals"]
+    return [one["memory"]["id"] for one in waiting]
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +149,7 @@ def outcomes(reply: dict[str, Any]) -> dict[str, str]:
     return {one["client"]: one["outcome"] for one in reply["clients"]}
 
 
-def test_one_command_connects_and_fills_and_another_undoes_it(machine: Path) -> None:
+def test_first_hour_from_setup_to_undo(machine: Path, tmp_path: Path) -> None:
     before = files(machine)
 
     preview = brain("setup")
@@ -78,6 +174,35 @@ def test_one_command_connects_and_fills_and_another_undoes_it(machine: Path) -> 
     assert "0 new memories" in again
     assert "16 known before" in again
     assert files(machine) == connected
+
+    # A test fails in Claude Code, and the agent mends it.
+    claude = Session("claude-code", machine / ".claude" / "settings.json", tmp_path / "state")
+    codex = Session("codex", machine / ".codex" / "hooks.json", tmp_path / "state")
+    assert claude.fails() == ""
+    claude.edits()
+    claude.passes()
+    # The same failure in Codex.
+    shown = codex.fails()
+    assert "src/shop/orders.py" in shown
+    assert FIX in shown
+    codex.edits()
+    codex.passes()
+    # What helped another agent is everybody's.
+    assert FIX in brain("recall", "MissingGreenlet in list_orders")
+
+    # The user corrects an agent in passing: a rule where the client shows who typed it.
+    claude.prompt("Thanks. From now on use pnpm instead of npm.", **ATTENDED)
+    until(lambda: "pnpm" in brain("recall", "pnpm or npm?", "--kind", "rule"))
+    assert proposals() == []
+    # Elsewhere it waits for the user, who declines it.
+    codex.prompt(f"{TABS}.")
+    until(lambda: bool(proposals()))
+    [proposed] = proposals()
+    brain("revise", "reject", proposed, "--reason", "not in this project")
+    codex.prompt(f"{TABS}. From now on write commit messages in English.")
+    until(lambda: bool(proposals()))
+    [other] = proposals()
+    assert "English" in brain("get", other)
 
     undone = brain("setup", "--undo")
     assert "restored ~/.claude.json" in undone
