@@ -162,20 +162,22 @@ def _takes_forms(context: ServerRequestContext[Any]) -> bool:
 
 def _waiting_id(reply: ToolReply) -> str | None:
     """Return the memory of a reply that waits for a person: a new text, or a proposed change."""
-    told = reply.structured or {}
-    items = told.get("items", ())
-    if told.get("status") == "proposed":
-        return told.get("id") or items[0]["id"]
+    structured = reply.structured or {}
+    items = structured.get("items", ())
+    if structured.get("status") == "proposed":
+        return structured.get("id") or items[0]["id"]
     waiting = (one for one in items if one.get("status") == "quarantined")
     return next((one["id"] for one in waiting), None)
 
 
 def _with_outcome(reply: ToolReply, id_: str, *, outcome: str) -> ToolReply:
     """Replace the hint, which says that the user is to be asked."""
-    told = reply.structured or {}
-    if told.get("status") == "proposed":
+    structured = reply.structured or {}
+    if structured.get("status") == "proposed":
         changed = {"hint": outcome}
     else:
-        items = [{**one, "hint": outcome} if one.get("id") == id_ else one for one in told["items"]]
+        items = [
+            {**one, "hint": outcome} if one.get("id") == id_ else one for one in structured["items"]
+        ]
         changed = {"items": items}
-    return replace(reply, text=f"{reply.text}\n{outcome}", structured={**told, **changed})
+    return replace(reply, text=f"{reply.text}\n{outcome}", structured=structured | changed)
