@@ -103,7 +103,7 @@ async def test_no_answer_of_a_client_confirms_a_proposal(
     async with client_of(brain, era, User(answer)) as client:
         item = outcome(await client.call_tool("remember", BLOCKER))
 
-    assert item["hint"] == "The user was asked and has not decided yet."
+    assert item["hint"].startswith("Ask the user to decide: ")
     assert waiting(brain) == [item["id"]]
     memory = brain.get(item["id"])
     assert (memory.state, memory.authority) == ("quarantined", Authority.MODEL)
