@@ -70,3 +70,11 @@ def test_memory_of_claude_code_is_recalled_by_another_client_with_its_author(
 
     assert MEMORY in answer
     assert "claude-code" in answer
+
+
+def test_proposal_is_not_confirmed_by_a_client_without_a_user(claude_code: ClaudeCode) -> None:
+    blocker = {"text": "Never deploy on Fridays.", "kind": "rule", "severity": "BLOCKER"}
+    model = claude_code.converse(call("remember", **blocker), call("status", review=True))
+
+    assert "Ask the user to decide" in shown(model)
+    assert "Never deploy on Fridays." in shown(model, 1)

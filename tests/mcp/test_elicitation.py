@@ -103,7 +103,7 @@ async def test_no_answer_of_a_client_confirms_a_proposal(
     async with client_of(brain, era, User(answer)) as client:
         item = outcome(await client.call_tool("remember", BLOCKER))
 
-    assert item["hint"] == "The user was asked and has not decided yet."
+    assert item["hint"].startswith("Ask the user to decide: ")
     assert waiting(brain) == [item["id"]]
     memory = brain.get(item["id"])
     assert (memory.state, memory.authority) == ("quarantined", Authority.MODEL)
@@ -119,11 +119,15 @@ async def test_no_answer_of_a_client_confirms_a_proposal(
 async def test_user_is_asked_about_a_change_of_what_a_person_wrote(
     brain: Brain, era: Era, tool: str, arguments: dict[str, str], shown: str
 ) -> None:
-    [kept] = brain.remember("The depot is in Kiel.", kind="fact").items
+    [depot] = brain.remember("The depot is in Kiel.", kind="fact").items
     user = User(DECLINED)
     async with client_of(brain, era, user) as client:
         schemas = {one.name: one.output_schema for one in (await client.list_tools()).tools}
-        given = {"reason": "It moved.", **arguments, ("ids" if tool == "forget" else "id"): kept.id}
+        given = {
+            "reason": "It moved.",
+            **arguments,
+            ("ids" if tool == "forget" else "id"): depot.id,
+        }
         result = await client.call_tool(tool, given)
 
     assert not result.is_error, result.content
@@ -133,7 +137,7 @@ async def test_user_is_asked_about_a_change_of_what_a_person_wrote(
     jsonschema.validate(result.structured_content, schemas[tool] or {})
     assert (result.structured_content or {})["hint"] == "It was declined and is withdrawn."
     assert waiting(brain) == []
-    assert brain.get(kept.id or "").state == "active"
+    assert brain.get(depot.id or "").state == "active"
 
 
 async def test_client_is_asked_rarely_and_about_proposals_only(brain: Brain, era: Era) -> None:
@@ -158,7 +162,7 @@ async def test_client_without_questions_gets_its_reply(brain: Brain, era: Era) -
 async def test_client_that_does_not_answer_gets_its_reply_all_the_same(brain: Brain) -> None:
     async def never(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         del context, params
-        await anyio.sleep_forever()
+        await anyio.Event().wait()
         raise AssertionError
 
     caller = StdioCaller(open=lambda: brain, agent="codex", connection=Connection())

@@ -22,7 +22,9 @@ def bo(brain: Brain) -> Brain:
     return brain.acting_as(agent="bo")
 
 
-async def test_client_of_today_is_told_of_an_arrival_and_reads_it(brain: Brain, bo: Brain) -> None:
+async def test_client_of_today_is_notified_of_an_arrival_and_reads_it(
+    brain: Brain, bo: Brain
+) -> None:
     async with Client(build_server(lambda: brain, agent="ann")) as client:
         [inbox] = (await client.list_resources()).resources
         with anyio.fail_after(TIMEOUT_S):
@@ -36,16 +38,16 @@ async def test_client_of_today_is_told_of_an_arrival_and_reads_it(brain: Brain, 
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-async def test_client_of_the_handshake_era_is_told_of_arrivals_until_it_unsubscribes(
+async def test_client_of_the_handshake_era_is_notified_of_arrivals_until_it_unsubscribes(
     brain: Brain, bo: Brain
 ) -> None:
-    told: list[str] = []
+    updates: list[str] = []
     arrived = anyio.Event()
 
     async def note(message: object) -> None:
         nonlocal arrived
         if isinstance(message, ResourceUpdatedNotification):
-            told.append(str(message.params.uri))
+            updates.append(str(message.params.uri))
             arrived.set()
 
     server = build_server(lambda: brain, agent="ann")
@@ -66,7 +68,7 @@ async def test_client_of_the_handshake_era_is_told_of_arrivals_until_it_unsubscr
         with pytest.raises(MCPError, match="not_found"):
             await client.subscribe_resource("memory://1")  # pyright: ignore[reportDeprecated]
 
-    assert told == [INBOX_URI] * 3
+    assert updates == [INBOX_URI] * 3
 
 
 async def test_messages_to_others_and_read_ones_are_no_arrivals(brain: Brain, bo: Brain) -> None:

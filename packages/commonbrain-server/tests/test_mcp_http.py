@@ -157,7 +157,7 @@ async def test_memory_stored_over_rest_is_recalled_over_mcp(url: str) -> None:
         assert [one["id"] for one in items] == [stored["items"][0]["id"]]
 
 
-async def test_client_that_listens_is_told_of_a_message_and_others_are_not(url: str) -> None:
+async def test_client_that_listens_is_notified_of_a_message_and_others_are_not(url: str) -> None:
     async with (
         client_at(url, key="key-of-ann") as ann,
         client_at(url, key="key-of-ben") as ben,

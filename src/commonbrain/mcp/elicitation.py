@@ -132,20 +132,22 @@ class Questions:
     async def _settle(
         self, question: _Question, answer: object, *, caller: ToolCaller
     ) -> ToolReply:
-        """Withdraw the proposal if the answer declines it, and add the outcome to the reply."""
+        """Withdraw the proposal if the answer declines it; nothing else changes the reply.
+
+        Claude Code without a user cancels every question: the agent still has to ask.
+        """
         is_declined = (
             isinstance(answer, ElicitResult)
             and answer.action == "accept"
             and (answer.content or {}).get(_FIELD) == _DECLINE
         )
-        outcome = "The user was asked and has not decided yet."
-        if is_declined:
-            try:
-                await self.threads.run(partial(_decline, caller, question.id))
-            except CommonbrainError:
-                return question.reply
-            outcome = "It was declined and is withdrawn."
-        return _with_outcome(question.reply, question.id, outcome=outcome)
+        if not is_declined:
+            return question.reply
+        try:
+            await self.threads.run(partial(_decline, caller, question.id))
+        except CommonbrainError:
+            return question.reply
+        return _as_declined(question)
 
 
 def _decline(caller: ToolCaller, id_: str) -> None:
@@ -162,20 +164,24 @@ def _takes_forms(context: ServerRequestContext[Any]) -> bool:
 
 def _waiting_id(reply: ToolReply) -> str | None:
     """Return the memory of a reply that waits for a person: a new text, or a proposed change."""
-    told = reply.structured or {}
-    items = told.get("items", ())
-    if told.get("status") == "proposed":
-        return told.get("id") or items[0]["id"]
+    structured = reply.structured or {}
+    items = structured.get("items", ())
+    if structured.get("status") == "proposed":
+        return structured.get("id") or items[0]["id"]
     waiting = (one for one in items if one.get("status") == "quarantined")
     return next((one["id"] for one in waiting), None)
 
 
-def _with_outcome(reply: ToolReply, id_: str, *, outcome: str) -> ToolReply:
-    """Replace the hint, which says that the user is to be asked."""
-    told = reply.structured or {}
-    if told.get("status") == "proposed":
-        changed = {"hint": outcome}
+def _as_declined(question: _Question) -> ToolReply:
+    """Replace the hint of the reply, by which the agent would ask the user."""
+    reply = question.reply
+    structured = reply.structured or {}
+    hint = {"hint": "It was declined and is withdrawn."}
+    if structured.get("status") == "proposed":
+        structured = structured | hint
     else:
-        items = [{**one, "hint": outcome} if one.get("id") == id_ else one for one in told["items"]]
-        changed = {"items": items}
-    return replace(reply, text=f"{reply.text}\n{outcome}", structured={**told, **changed})
+        items = structured.get("items", ())
+        structured = structured | {
+            "items": [one | hint if one.get("id") == question.id else one for one in items]
+        }
+    return replace(reply, text=f"{reply.text}\n{hint['hint']}", structured=structured)

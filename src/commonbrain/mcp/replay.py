@@ -22,7 +22,8 @@ LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Above the largest call: 100 items of 16 KiB, each character escaped."""
 _SENDS_MAX: Final = 3
 """A request that ended this many servers is not sent to another one."""
-_KEPT: Final = frozenset({"initialize", "notifications/initialized", "resources/subscribe"})
+_REPEATED: Final = frozenset({"initialize", "notifications/initialized", "resources/subscribe"})
+"""Methods of messages that every server of a client gets."""
 _MALFORMED: Final = -32700
 _GIVEN_UP: Final = (
     "interrupted: Servers ended during this call, which may have been carried out. "
@@ -51,8 +52,8 @@ class ReplayBuffer:
     """By id, in the order of arrival."""
     is_over: bool = False
     """Whether the server has answered everything and ended."""
-    _kept: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """Messages that every server needs, by method, in the order of the protocol."""
+    _repeated: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Messages that the next server gets first, by method, in the order of the protocol."""
     _muted: set[str] = field(default_factory=set[str])
     """The ids of answers that the client has already."""
     _number: int = 0
@@ -63,10 +64,10 @@ class ReplayBuffer:
         method = message.get("method")
         self._number += 1
         one = _Request(self._number, line)
-        if method in _KEPT:
-            self._kept[method] = line
+        if method in _REPEATED:
+            self._repeated[method] = line
         elif method == "resources/unsubscribe":
-            self._kept.pop("resources/subscribe", None)
+            self._repeated.pop("resources/subscribe", None)
         elif method == "notifications/cancelled":
             self.unanswered.pop(_key(child_object(message, "params").get("requestId")), None)
         if isinstance(method, str) and "id" in message:
@@ -87,7 +88,7 @@ class ReplayBuffer:
                 del self.unanswered[id_]
                 errors += _error(id_, _FAILED, text=_GIVEN_UP)
         waiting = [one.line for one in self.unanswered.values()]
-        for line in self._kept.values():
+        for line in self._repeated.values():
             message = parse_object(line)
             # A request that waits is among the unanswered ones; a later one may have its id.
             if line not in waiting:

@@ -73,8 +73,8 @@ class Subscriptions:
             async with anyio.create_task_group() as tasks:
                 # These start when the stream first waits, and it has subscribed to the bus by then.
                 if INBOX_URI in (params.notifications.resource_subscriptions or ()):
-                    tell = partial(bus.publish, ResourceUpdated(uri=INBOX_URI))
-                    tasks.start_soon(self._watch, brain, tell)
+                    notify = partial(bus.publish, ResourceUpdated(uri=INBOX_URI))
+                    tasks.start_soon(self._watch, brain, notify)
                 if not self.is_duplex:
                     tasks.start_soon(_end_in_time, stream)
                 result = await stream(context, params)
@@ -92,8 +92,8 @@ class Subscriptions:
         self._cancel()
         self._subscribed = anyio.CancelScope()
         tasks: TaskGroup = context.lifespan_context
-        tell = partial(context.session.send_resource_updated, INBOX_URI)
-        tasks.start_soon(partial(self._watch, brain, tell, within=self._subscribed))
+        notify = partial(context.session.send_resource_updated, INBOX_URI)
+        tasks.start_soon(partial(self._watch, brain, notify, within=self._subscribed))
         return EmptyResult()
 
     async def unsubscribe(
@@ -112,11 +112,11 @@ class Subscriptions:
     async def _watch(
         self,
         brain: Brain,
-        tell: Callable[[], Awaitable[None]],
+        notify: Callable[[], Awaitable[None]],
         *,
         within: anyio.CancelScope | None = None,
     ) -> None:
-        """Tell of each arrival, and at the start if a message is unread."""
+        """Notify of each arrival, and at the start if a message is unread."""
         newest = 0
         with within or anyio.CancelScope():
             while True:
@@ -124,7 +124,7 @@ class Subscriptions:
                 with suppress(CommonbrainError):
                     last, newest = newest, await self.threads.run(brain.message.newest_unread)
                     if newest > last:
-                        await tell()
+                        await notify()
                 await anyio.sleep(_POLL_S)
 
 
