@@ -39,7 +39,6 @@ from tests.storage.jobs_contract import JobsContract
 from tests.storage.learning_contract import LearningContract
 from tests.storage.listing_contract import ListingContract
 from tests.storage.mail_contract import MailContract
-from tests.storage.page_sessions_contract import PageSessionsContract
 from tests.storage.readings_contract import ReadingsContract
 from tests.storage.session_contract import SessionContract
 from tests.storage.store_contract import StoreContract
@@ -99,10 +98,6 @@ class TestSqliteFields(FieldContract):
 
 
 class TestSqliteHistory(HistoryContract):
-    pass
-
-
-class TestSqlitePageSessions(PageSessionsContract):
     pass
 
 

@@ -1,13 +1,16 @@
 """Steps of people who log in to the web page, and their rows in the store."""
 
 from commonbrain_server.guard import guard_of
+from commonbrain_server.security.stored_page_sessions import (
+    PageSessionRepository,
+    StoredPageSession,
+)
 from commonbrain_server.tenants import NewKey
 from password_hashers import HERE
 
 from commonbrain.client import Brain
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.interface import AccessEntry
-from commonbrain.storage.repositories.credentials import StoredPageSession
 from commonbrain.web.logins import PageLogin, PageLogins
 
 
@@ -26,7 +29,7 @@ def role_of(sessions: PageLogins, session: PageLogin) -> Role | None:
 
 def stored(owner: Brain, agent: str = "bob") -> list[StoredPageSession]:
     with owner.services.store.snapshot(LOCAL_TENANT) as tx:
-        return tx.page_sessions.of_agent(agent)
+        return PageSessionRepository(tx.work).of_agent(agent)
 
 
 def audited(owner: Brain) -> list[AccessEntry]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commonbrain_server.security.keys import KeyScope
 from commonbrain_server.tenants import KeyRequest, admin_of
 from mcp import Client
 
@@ -15,7 +16,6 @@ from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
-from commonbrain.storage.agents import KeyScope
 from tests.conftest import Command
 from tests.guarded import an_access, guarded
 

@@ -9,6 +9,7 @@ from commonbrain_server.guard import guard_of
 from commonbrain_server.security.api_keys import ApiKeyAuthenticator
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.key_texts import KeyText
+from commonbrain_server.security.keys import KeyScope
 from commonbrain_server.security.passwords import Argon2PasswordHasher
 from commonbrain_server.tenants import AgentRequest, NewKey, admin_of, tenants_of
 from password_hashers import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
@@ -22,7 +23,6 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role, Trust
-from commonbrain.storage.agents import KeyScope
 from commonbrain.testing.builders import FakeClock
 
 

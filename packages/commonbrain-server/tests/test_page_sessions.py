@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from commonbrain_server.guard import guard_of
 from commonbrain_server.security.key_texts import SessionToken, read_session_token
+from commonbrain_server.security.keys import KeyScope
 from commonbrain_server.security.logins import make_local_access, make_page_sessions
 from commonbrain_server.security.page_sessions import LOGIN, LOGOUT, StoredPageSessions
 from commonbrain_server.settings import ServerSettings
@@ -28,7 +29,6 @@ from commonbrain.model.limits import (
     PAGE_USES_APART_S,
 )
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
-from commonbrain.storage.agents import KeyScope
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.testing.builders import FakeClock
 from commonbrain.web.logins import PageLogin

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from commonbrain_server.postgres.schema import POSTGRES
+from keys_contract import KeysContract
+from page_sessions_contract import PageSessionsContract
 
 from commonbrain.testing.builders import FakeClock
 from tests.postgres import Server, tenants_by_path
@@ -23,7 +25,6 @@ from tests.storage.jobs_contract import JobsContract
 from tests.storage.learning_contract import LearningContract
 from tests.storage.listing_contract import ListingContract
 from tests.storage.mail_contract import MailContract
-from tests.storage.page_sessions_contract import PageSessionsContract
 from tests.storage.readings_contract import ReadingsContract
 from tests.storage.session_contract import SessionContract
 from tests.storage.store_contract import StoreContract
@@ -57,6 +58,10 @@ class TestPostgresBoard(BoardContract):
 
 
 class TestPostgresCredentials(CredentialsContract):
+    pass
+
+
+class TestPostgresKeys(KeysContract):
     pass
 
 

@@ -276,7 +276,7 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
         evaluations = tx.evaluations.drop(newest=EVALUATIONS_RETAINED, limit=RETAINED_AT_ONCE)
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
-        logins = tx.page_sessions.drop_ended(now=now, limit=RETAINED_AT_ONCE)
+        logins = tx.credentials.drop_ended_logins(now=now, limit=RETAINED_AT_ONCE)
         _count(reached, "evaluations", more=evaluations)
         _count(reached, "page_sessions", more=logins)
         if max(jobs, events, evaluations, logins) < RETAINED_AT_ONCE:

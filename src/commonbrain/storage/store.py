@@ -52,10 +52,7 @@ from commonbrain.storage.sql.schema_version import VERSIONS, only_version
 if TYPE_CHECKING:
     from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
     from commonbrain.storage.repositories.changes import ChangeRepository
-    from commonbrain.storage.repositories.credentials import (
-        CredentialRepository,
-        PageSessionRepository,
-    )
+    from commonbrain.storage.repositories.credentials import CredentialRepository
     from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
     from commonbrain.storage.repositories.jobs import JobRepository
     from commonbrain.storage.repositories.learning import (
@@ -158,11 +155,7 @@ class Transaction:
     scratchpad: _Repository[ScratchpadRepository] = _Repository("sessions.ScratchpadRepository")
     """Notes of sessions."""
     credentials: _Repository[CredentialRepository] = _Repository("credentials.CredentialRepository")
-    """Agents and their keys."""
-    page_sessions: _Repository[PageSessionRepository] = _Repository(
-        "credentials.PageSessionRepository"
-    )
-    """Sessions of the web page."""
+    """The tenant and the audit of access."""
     jobs: _Repository[JobRepository] = _Repository("jobs.JobRepository")
     """Background jobs."""
     events: _Repository[ToolEventRepository] = _Repository("records.ToolEventRepository")

@@ -8,12 +8,12 @@ from commonbrain.client import Brain
 from commonbrain.model.limits import KEYS_MAX
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role, Trust
-from commonbrain.storage.agents import Agent, KeyScope
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.web.screens.screen import NewSecret, PagePart, admin_screen
 from commonbrain.web.visit import Visit
 from commonbrain_server.operations.admin import ADMIN, AdminReply, AdminRequest, KeyView
 from commonbrain_server.operations.tenant import TENANT, TenantRequest
+from commonbrain_server.security.keys import Agent, KeyScope
 from commonbrain_server.tenants import Usage, admin_of, tenants_of
 
 _REFUSALS_SHOWN: Final = 5

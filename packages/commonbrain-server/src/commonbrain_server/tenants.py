@@ -23,7 +23,6 @@ from commonbrain.model.paging import Listing, Page
 from commonbrain.model.parameters import change_parameters
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
 from commonbrain.services import Services
-from commonbrain.storage.agents import Agent, ApiKey, KeyScope
 from commonbrain.storage.interface import (
     AccessEntry,
     AuditFilter,
@@ -39,6 +38,7 @@ from commonbrain_server.security.key_texts import (
     check_networks,
     check_tenant_name,
 )
+from commonbrain_server.security.keys import Agent, ApiKey, KeyRepository, KeyScope
 from commonbrain_server.security.quotas import count_stored
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class AdministerTenant:
         """List the agents by name."""
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return tx.credentials.agents(limit=KEYS_MAX)
+            return KeyRepository(tx.work).agents(limit=KEYS_MAX)
 
     def set_agent(self, name: str, request: AgentRequest) -> Agent:
         """Create or change an agent.
@@ -114,11 +114,11 @@ class AdministerTenant:
         self._check()
         check_address((name,), self.services.secret_scanner)
         with self.services.store.begin(self.caller.tenant) as tx:
-            known = tx.credentials.agent(name)
+            known = KeyRepository(tx.work).agent(name)
             agent = self._updated_agent(name, request, known=known)
-            if known is None and len(tx.credentials.agents(limit=KEYS_MAX)) >= KEYS_MAX:
+            if known is None and len(KeyRepository(tx.work).agents(limit=KEYS_MAX)) >= KEYS_MAX:
                 raise _full("agents")
-            tx.credentials.save_agent(agent)
+            KeyRepository(tx.work).save_agent(agent)
             self._note(tx, "agent_set", subject=name)
         return agent
 
@@ -127,7 +127,7 @@ class AdministerTenant:
         self._check()
         now = self.services.clock.now()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return tx.credentials.keys(limit=KEYS_MAX, now=now, agent=agent)
+            return KeyRepository(tx.work).keys(limit=KEYS_MAX, now=now, agent=agent)
 
     def create_key(self, request: KeyRequest) -> NewKey:
         """Create a key for an agent.
@@ -158,14 +158,14 @@ class AdministerTenant:
             expires_at=expires,
         )
         with self.services.store.begin(self.caller.tenant) as tx:
-            if tx.credentials.agent(request.agent) is None:
+            if KeyRepository(tx.work).agent(request.agent) is None:
                 if request.role is None:
                     raise NotFoundError(
                         f"There is no agent {request.agent[:40]!r}.",
                         hint="Create it first, or give its role.",
                     )
                 made = Agent(name=request.agent, role=request.role, created_at=now)
-                tx.credentials.save_agent(made)
+                KeyRepository(tx.work).save_agent(made)
                 self._note(tx, "agent_set", subject=request.agent)
             self._add(tx, key, action="key_create")
         return NewKey(key=key, text=text)
@@ -188,7 +188,7 @@ class AdministerTenant:
         text = self._drawn()
         password_hash = _hasher().hash(text.secret)
         with self.services.store.begin(self.caller.tenant) as tx:
-            old = tx.credentials.key(prefix)
+            old = KeyRepository(tx.work).key(prefix)
             if old is None or not old.is_good(now):
                 raise _no_key(prefix)
             key = replace(
@@ -196,7 +196,7 @@ class AdministerTenant:
             )
             self._add(tx, key, action="key_rotate")
             end = now + timedelta(minutes=minutes)
-            tx.credentials.end_key(prefix, revoked_at=None, expires_at=end)
+            KeyRepository(tx.work).end_key(prefix, revoked_at=None, expires_at=end)
         return NewKey(key=key, text=text)
 
     def revoke_key(self, prefix: str) -> ApiKey:
@@ -209,11 +209,11 @@ class AdministerTenant:
         self._check()
         now = self.services.clock.now()
         with self.services.store.begin(self.caller.tenant) as tx:
-            if tx.credentials.key(prefix) is None:
+            if KeyRepository(tx.work).key(prefix) is None:
                 raise _no_key(prefix)
-            tx.credentials.end_key(prefix, revoked_at=now, expires_at=now)
+            KeyRepository(tx.work).end_key(prefix, revoked_at=now, expires_at=now)
             self._note(tx, "key_revoke", subject=prefix)
-            revoked = tx.credentials.key(prefix)
+            revoked = KeyRepository(tx.work).key(prefix)
         if revoked is None:
             raise _no_key(prefix)
         return revoked
@@ -255,12 +255,11 @@ class AdministerTenant:
         self._check()
         now = self.services.clock.now()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            credentials = tx.credentials
-            tenant = credentials.tenant()
+            tenant, keys = tx.credentials.tenant(), KeyRepository(tx.work)
             return Usage(
                 memories=count_stored(tx),
-                agents=len(credentials.agents(limit=KEYS_MAX)),
-                keys=credentials.good_keys(now),
+                agents=len(keys.agents(limit=KEYS_MAX)),
+                keys=keys.good_keys(now),
                 policy=tenant.policy if tenant else NO_POLICY,
             )
 
@@ -322,8 +321,8 @@ class AdministerTenant:
 
     def _add(self, tx: Transaction, key: ApiKey, *, action: str) -> None:
         """Store a key, unless there are too many."""
-        good = tx.credentials.good_keys(key.created_at)
-        if good >= KEYS_MAX or not tx.credentials.add_key(key):
+        good = KeyRepository(tx.work).good_keys(key.created_at)
+        if good >= KEYS_MAX or not KeyRepository(tx.work).add_key(key):
             raise _full("keys")
         self._note(tx, action, subject=key.prefix)
 

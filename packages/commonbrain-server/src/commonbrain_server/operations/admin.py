@@ -23,9 +23,9 @@ from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAUL
 from commonbrain.model.paging import Listing, Page, more_line
 from commonbrain.model.scope import Policy, PolicyChange, Role, Trust
 from commonbrain.model.timestamps import show_instant, to_millis
-from commonbrain.storage.agents import Agent, ApiKey, KeyScope
 from commonbrain.storage.interface import AccessEntry
 from commonbrain_server.security.key_texts import KEY_SIGN
+from commonbrain_server.security.keys import Agent, ApiKey, KeyScope
 from commonbrain_server.tenants import (
     AdministerTenant,
     AgentRequest,

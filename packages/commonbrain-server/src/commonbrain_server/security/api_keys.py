@@ -23,7 +23,6 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
-from commonbrain.storage.agents import ApiKey
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain_server.security.authentication import (
     LruCache,
@@ -34,6 +33,7 @@ from commonbrain_server.security.authentication import (
 )
 from commonbrain_server.security.denials import AccessDenials
 from commonbrain_server.security.key_texts import KeyText, read_key
+from commonbrain_server.security.keys import ApiKey, KeyRepository
 from commonbrain_server.security.quotas import RateLimiter
 
 if TYPE_CHECKING:
@@ -120,7 +120,10 @@ class ApiKeyAuthenticator:
         self._check_rate(address)
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(text.tenant) as tx:
-            tenant, held = tx.credentials.tenant(), tx.credentials.keys_with_agents([text.prefix])
+            tenant, held = (
+                tx.credentials.tenant(),
+                KeyRepository(tx.work).keys_with_agents([text.prefix]),
+            )
         key, agent = held.get(text.prefix, (None, None))
         principal = Principal(tenant=tenant, agent=agent, read_at_ms=now_ms)
         is_match = self.password_hasher.verify(key.seal if key else None, secret=text.secret)
@@ -145,7 +148,7 @@ class ApiKeyAuthenticator:
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(tenant) as tx:
             owner = tx.credentials.tenant()
-            held = tx.credentials.keys_with_agents([one.key.prefix for _, one in before])
+            held = KeyRepository(tx.work).keys_with_agents([one.key.prefix for _, one in before])
         for digest, one in before:
             key, agent = held.get(one.key.prefix, (None, None))
             principal = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)

@@ -10,9 +10,9 @@ from typing import Final, Generic, Protocol, TypeVar
 from commonbrain.hosts import is_loopback
 from commonbrain.model.errors import AuthenticationError, RejectedError
 from commonbrain.model.scope import Admission, Authority, Caller, Role, Trust
-from commonbrain.storage.agents import Agent
 from commonbrain.storage.interface import Tenant
 from commonbrain_server.security.key_texts import KEY_SIGN
+from commonbrain_server.security.keys import Agent
 
 
 class Authenticator(Protocol):

@@ -14,6 +14,8 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import AccessEntry
+from commonbrain_server.security.keys import KeyRepository
+from commonbrain_server.security.stored_page_sessions import PageSessionRepository
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction
@@ -105,16 +107,16 @@ class AccessDenials:
         at = self.clock.now()
 
         def change(tx: Transaction) -> None:
-            tx.page_sessions.record_use(digest, at=at)
+            PageSessionRepository(tx.work).record_use(digest, at=at)
             if prefix is not None:
-                tx.credentials.used([prefix], at=at)
+                KeyRepository(tx.work).used([prefix], at=at)
 
         self._write(tenant, change)
 
     def used(self, tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
         """Record the use of a key in the background; calls `lost` if that fails."""
         at = self.clock.now()
-        self._write(tenant, lambda tx: tx.credentials.used([prefix], at=at), lost=lost)
+        self._write(tenant, lambda tx: KeyRepository(tx.work).used([prefix], at=at), lost=lost)
 
     def close(self) -> None:
         """Write what is pending; later calls are ignored."""

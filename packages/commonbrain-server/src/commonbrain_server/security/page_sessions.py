@@ -18,9 +18,7 @@ from commonbrain.model.limits import (
     VERIFIED_MAX,
 )
 from commonbrain.model.scope import Caller
-from commonbrain.storage.agents import ApiKey
 from commonbrain.storage.interface import ADMITTING, AccessEntry
-from commonbrain.storage.repositories.credentials import StoredPageSession
 from commonbrain.web.logins import PageLogin
 from commonbrain_server.security.api_keys import check_key, key_caller
 from commonbrain_server.security.authentication import (
@@ -40,7 +38,12 @@ from commonbrain_server.security.key_texts import (
     read_key,
     read_session_token,
 )
+from commonbrain_server.security.keys import ApiKey, KeyRepository
 from commonbrain_server.security.quotas import RateLimiter
+from commonbrain_server.security.stored_page_sessions import (
+    PageSessionRepository,
+    StoredPageSession,
+)
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction
@@ -128,7 +131,7 @@ class StoredPageSessions:
         )
         with self.store.begin(caller.tenant) as tx:
             self._drop_old(tx, caller.agent, now=now)
-            tx.page_sessions.add(stored)
+            PageSessionRepository(tx.work).add(stored)
             tx.credentials.note(AccessEntry.by(caller, LOGIN, at=now))
         return PageLogin(token=str(text), caller=caller, ends_at=ends_at)
 
@@ -158,7 +161,7 @@ class StoredPageSessions:
         digest = _digest(text)
         # An invented token takes no write lock.
         with self.store.snapshot(text.tenant) as tx:
-            stored = tx.page_sessions.get(digest)
+            stored = PageSessionRepository(tx.work).get(digest)
         if stored is not None:
             entry = AccessEntry(
                 at=self.clock.now(),
@@ -167,7 +170,7 @@ class StoredPageSessions:
                 credential=_credential(stored),
             )
             with self.store.begin(text.tenant) as tx:
-                if tx.page_sessions.drop([digest]):
+                if PageSessionRepository(tx.work).drop([digest]):
                     tx.credentials.note(entry)
         # At last, or a request meanwhile would cache it again.
         self.cache.drop((text.tenant, digest))
@@ -191,10 +194,10 @@ class StoredPageSessions:
 
     def _drop_old(self, tx: Transaction, agent: str, *, now: datetime) -> None:
         """Delete the agent's sessions that are over, and the oldest that are too many."""
-        known = tx.page_sessions.of_agent(agent)
+        known = PageSessionRepository(tx.work).of_agent(agent)
         live = [one.digest for one in known if not one.is_over(now, idle=self.idle)]
         stay = set(live[: PAGE_SESSIONS_MAX - 1])
-        tx.page_sessions.drop([one.digest for one in known if one.digest not in stay])
+        PageSessionRepository(tx.work).drop([one.digest for one in known if one.digest not in stay])
 
     def _cached(self, text: SessionToken) -> _KnownSession | None:
         """Return a cached session that is fresh and live."""
@@ -214,12 +217,12 @@ class StoredPageSessions:
         now_ms = self.clock.elapsed_ms()
         key, agent = None, None
         with self.store.snapshot(text.tenant) as tx:
-            tenant, stored = tx.credentials.tenant(), tx.page_sessions.get(digest)
+            tenant, stored = tx.credentials.tenant(), PageSessionRepository(tx.work).get(digest)
             if stored is not None and stored.key_prefix is not None:
-                held = tx.credentials.keys_with_agents([stored.key_prefix])
+                held = KeyRepository(tx.work).keys_with_agents([stored.key_prefix])
                 key, agent = held.get(stored.key_prefix, (None, None))
             elif stored is not None:
-                agent = tx.credentials.agent(stored.agent)
+                agent = KeyRepository(tx.work).agent(stored.agent)
         before = self.cache.get((text.tenant, digest))
         if stored is not None and before is not None:
             # The last use may not be written yet, and cannot be in a store that is read-only.

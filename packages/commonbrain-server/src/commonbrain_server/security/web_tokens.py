@@ -34,6 +34,7 @@ from commonbrain_server.security.authentication import (
 )
 from commonbrain_server.security.denials import AccessDenials
 from commonbrain_server.security.key_texts import check_tenant_name
+from commonbrain_server.security.keys import KeyRepository
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store
@@ -208,7 +209,7 @@ class JwtAuthenticator:
         with self.store.snapshot(tenant) as tx:
             principal = Principal(
                 tenant=tx.credentials.tenant(),
-                agent=tx.credentials.agent(agent),
+                agent=KeyRepository(tx.work).agent(agent),
                 read_at_ms=now_ms,
             )
         self.cache.put((tenant, agent), principal)

@@ -5,13 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from commonbrain_server.security.keys import KeyRepository
+from commonbrain_server.security.stored_page_sessions import (
+    PageSessionRepository,
+    StoredPageSession,
+)
+from keys_contract import a_key, an_agent
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.storage.repositories.credentials import StoredPageSession
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
-from tests.storage.credentials_contract import a_key, an_agent
 from tests.storage.store_steps import LATER, OpenStore
 
 IDLE = timedelta(minutes=30)
@@ -41,20 +45,20 @@ class PageSessionsContract:
         store = open_store()
         store.make_tenant("acme", at=NOON)
         with store.begin("acme") as tx:
-            tx.credentials.save_agent(an_agent())
-            tx.credentials.add_key(a_key())
+            KeyRepository(tx.work).save_agent(an_agent())
+            KeyRepository(tx.work).add_key(a_key())
         return store
 
     def test_page_session_is_read_as_stored(self, store: Store) -> None:
         by_token = a_session(2, agent="bob", key_prefix=None, token_role=Role.READER)
         with store.begin("acme") as tx:
-            tx.page_sessions.add(a_session())
-            tx.page_sessions.add(by_token)
+            PageSessionRepository(tx.work).add(a_session())
+            PageSessionRepository(tx.work).add(by_token)
 
         with store.snapshot("acme") as tx:
-            assert tx.page_sessions.get(a_session().digest) == a_session()
-            assert tx.page_sessions.get(by_token.digest) == by_token
-            assert tx.page_sessions.get("f" * 64) is None
+            assert PageSessionRepository(tx.work).get(a_session().digest) == a_session()
+            assert PageSessionRepository(tx.work).get(by_token.digest) == by_token
+            assert PageSessionRepository(tx.work).get("f" * 64) is None
 
     @pytest.mark.parametrize(
         "wrong",
@@ -65,27 +69,27 @@ class PageSessionsContract:
         self, store: Store, wrong: dict[str, Any]
     ) -> None:
         with pytest.raises(IntegrityError), store.begin("acme") as tx:
-            tx.page_sessions.add(a_session(**wrong))
+            PageSessionRepository(tx.work).add(a_session(**wrong))
 
     def test_sessions_of_an_agent_are_listed_newest_first(self, store: Store) -> None:
         token: dict[str, Any] = {"key_prefix": None, "token_role": Role.READER}
         older, newer = a_session(2), a_session(1, created_at=NOON + MINUTE)
         with store.begin("acme") as tx:
             for one in (older, newer, a_session(3, agent="bob", **token)):
-                tx.page_sessions.add(one)
+                PageSessionRepository(tx.work).add(one)
 
-            assert tx.page_sessions.of_agent("ann") == [newer, older]
-            assert tx.page_sessions.of_agent("eve") == []
+            assert PageSessionRepository(tx.work).of_agent("ann") == [newer, older]
+            assert PageSessionRepository(tx.work).of_agent("eve") == []
 
     def test_last_use_of_a_session_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
-            tx.page_sessions.add(a_session())
-            tx.page_sessions.record_use(a_session().digest, at=NOON + MINUTE)
-            tx.page_sessions.record_use(a_session().digest, at=NOON)
-            tx.page_sessions.record_use("f" * 64, at=LATER)
+            PageSessionRepository(tx.work).add(a_session())
+            PageSessionRepository(tx.work).record_use(a_session().digest, at=NOON + MINUTE)
+            PageSessionRepository(tx.work).record_use(a_session().digest, at=NOON)
+            PageSessionRepository(tx.work).record_use("f" * 64, at=LATER)
 
             used = a_session(last_seen_at=NOON + MINUTE)
-            assert tx.page_sessions.get(used.digest) == used
+            assert PageSessionRepository(tx.work).get(used.digest) == used
 
     def test_page_session_ends_at_its_expiry_or_when_idle(self) -> None:
         session = a_session(last_seen_at=NOON + MINUTE)
@@ -99,11 +103,11 @@ class PageSessionsContract:
     def test_dropped_sessions_are_counted(self, store: Store) -> None:
         with store.begin("acme") as tx:
             for number in range(3):
-                tx.page_sessions.add(a_session(number))
+                PageSessionRepository(tx.work).add(a_session(number))
 
-            assert tx.page_sessions.drop([f"{1:064x}", "f" * 64]) == 1
-            assert tx.page_sessions.drop([]) == 0
-            assert [one.digest for one in tx.page_sessions.of_agent("ann")] == [
+            assert PageSessionRepository(tx.work).drop([f"{1:064x}", "f" * 64]) == 1
+            assert PageSessionRepository(tx.work).drop([]) == 0
+            assert [one.digest for one in PageSessionRepository(tx.work).of_agent("ann")] == [
                 f"{0:064x}",
                 f"{2:064x}",
             ]
@@ -111,21 +115,29 @@ class PageSessionsContract:
     def test_ended_sessions_are_dropped_in_pages(self, store: Store) -> None:
         with store.begin("acme") as tx:
             for number in range(5):
-                tx.page_sessions.add(a_session(number, ends_at=NOON + number * MINUTE))
+                PageSessionRepository(tx.work).add(
+                    a_session(number, ends_at=NOON + number * MINUTE)
+                )
 
             now = NOON + 3 * MINUTE
-            assert [tx.page_sessions.drop_ended(now=now, limit=3) for _ in range(3)] == [3, 1, 0]
-            assert [one.digest for one in tx.page_sessions.of_agent("ann")] == [f"{4:064x}"]
+            assert [tx.credentials.drop_ended_logins(now=now, limit=3) for _ in range(3)] == [
+                3,
+                1,
+                0,
+            ]
+            assert [one.digest for one in PageSessionRepository(tx.work).of_agent("ann")] == [
+                f"{4:064x}"
+            ]
 
     def test_tenant_cannot_see_or_change_sessions_of_another(self, store: Store) -> None:
         with store.begin("acme") as tx:
-            tx.page_sessions.add(a_session())
+            PageSessionRepository(tx.work).add(a_session())
 
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.page_sessions.get(a_session().digest) is None
-            assert tx.page_sessions.of_agent("ann") == []
-            tx.page_sessions.record_use(a_session().digest, at=LATER)
-            assert tx.page_sessions.drop([a_session().digest]) == 0
-            assert tx.page_sessions.drop_ended(now=LATER, limit=MANY) == 0
+            assert PageSessionRepository(tx.work).get(a_session().digest) is None
+            assert PageSessionRepository(tx.work).of_agent("ann") == []
+            PageSessionRepository(tx.work).record_use(a_session().digest, at=LATER)
+            assert PageSessionRepository(tx.work).drop([a_session().digest]) == 0
+            assert tx.credentials.drop_ended_logins(now=LATER, limit=MANY) == 0
         with store.snapshot("acme") as tx:
-            assert tx.page_sessions.get(a_session().digest) == a_session()
+            assert PageSessionRepository(tx.work).get(a_session().digest) == a_session()
