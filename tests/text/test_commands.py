@@ -246,3 +246,9 @@ def test_rule_about_another_subject_is_not_about_commits(subtests: pytest.Subtes
 @given(st.text(max_size=300))
 def test_arbitrary_rule_can_be_read(rule: str) -> None:
     concerns_commits(rule)
+
+
+def test_text_is_read_once_however_often_a_hook_asks() -> None:
+    text = "bash -c 'git push --force' && make deploy"
+
+    assert read_commands(text) is read_commands(text)

@@ -47,30 +47,25 @@ _TEST_FILE: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"\w+")
 _CHANGING: Final = re.compile(
-    r"(?:^|[\s:;&|])(?:install|add|update|upgrade|sync|tidy|generate|gen|merge|accept|prepare|repair"
-    r"|apply|makemigrations|migrate|up|mv|cp|rm|mkdir|chmod|ln|touch|export|set|config|init|restore"
-    r"|fix|--fix|--write|format|fmt|reset|clean|pull|checkout|restart|start|stop|link|create|enable"
-    r"|use|login|prune|download|seed|flush)(?=$|[\s;&|])|(?:^|\s)sed\s+-i|(?<![-=&\d])>>?\s*[\w./~$]"
+    r"(?:^|[\s:;&|])(?:install|add|up(?:date|grade)?|sync|tidy|gen(?:erate)?|merge|accept|prepare"
+    r"|repair|apply|(?:make)?migrat(?:e|ions)|mv|cp|rm|mkdir|chmod|ln|touch|export|set|config|init"
+    r"|(?:--)?(?:fix|write)|format|fmt|reset|clean|pull|checkout|(?:re)?start|create|enable|login"
+    r"|seed)(?=$|[\s;&|])|(?:^|\s)sed\s+-i|(?<![-=&\d])>>?\s*[\w./~$]"
 )
 """What installs, generates or configures."""
 _READ_ONLY: Final = re.compile(
-    r"^\s*(?:cat|head|tail|less|more|ls|find|tree|wc|grep|e?grep|rg|ag|sed -n|awk|echo|printf|pwd"
-    r"|git (?:status|log|diff|show|blame|grep|branch)|diff|cmp|test|which|type"
-    r"|env|printenv|date|sleep|curl|wget|nl|jq|file|stat|du|df|ps|man|help)(?:\s|$)"
+    r"^\s*(?:cat|head|tail|less|ls|find|tree|wc|grep|rg|ag|sed -n|awk|echo|pwd|diff|test|which|env"
+    r"|date|sleep|curl|wget|jq|file|stat|ps|git (?:status|log|diff|show|blame|grep|branch))(?:\s|$)"
 )
 """What shows something and runs nothing of the project."""
 _RECORDING: Final = re.compile(r"^\s*git (?:add|commit|push|fetch)\b")
 """Changes nothing that a command of the project reads."""
 _SAYS_FAILED: Final = re.compile(
-    r"^(?:E  |[ \t]*(?:FAILED|FAIL|ERROR|Error|FATAL)\b|--- FAIL|error(?:\[\w+\])?: |\[ERROR\]"
-    r"|Traceback \(most|panic: |thread '.*' panicked|npm (?:ERR!|error)|BUILD FAILED|FAILURE: "
-    r"|make(?:\[\d+\])?: \*\*\* |fatal: |Caused by: |Exception in thread"
-    r"|[\w.]*(?:Error|Exception): "
-    r"|Test Suites: [1-9]\d* failed|Tests: +[1-9]\d* failed| *Tests? +[1-9]\d* failed"
-    r"| *[1-9]\d* failed\b"
-    r"|.*\b\d+ problems? \([1-9]|\s?(?:ELIFECYCLE|ERR_PNPM)"
-    r"|[\w./@-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?(?:error\b|missing |undefined|cannot "
-    r"|no required module))",
+    r"^(?:E  |[ \t]*(?:FAIL(?:ED)?|ERROR|Error|FATAL)\b|\[ERROR\]|BUILD FAILED|Exception in thread"
+    r"|(?:error(?:\[\w+\])?|fatal|panic|Caused by|[\w.]*(?:Error|Exception)): |\w+Error$"
+    r"|npm (?:ERR!|error)|thread '.*' panicked|make(?:\[\d+\])?: \*\*\* | ?(?:ELIFECYCLE|ERR_PNPM)"
+    r"| *(?:Test Suites:|Tests?:?)? *[1-9]\d* failed\b|.*\b\d+ problems? \([1-9]|[\w./@-]+\.\w{1,5}"
+    r"[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?(?:error\b|missing |undefined|cannot ))",
     re.MULTILINE,
 )
 """How tools say that they failed, for clients that do not give the exit status."""

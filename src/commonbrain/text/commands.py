@@ -7,6 +7,7 @@ it should not run. A rule or an incident may also name the kind of command by a 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from shlex import shlex
 from typing import Final
@@ -130,12 +131,14 @@ class ShellCommand:
         )
 
 
+@lru_cache(maxsize=1)
 def read_commands(text: str) -> tuple[ShellCommand, ...]:
     """Return the different commands that a text for a shell seems to run.
 
     What it is for may err: here-documents are read as commands, and what a shell computes, such as
     aliases and variables, is not known. Only the first 64 KiB are read, and nothing after a
     quotation without an end. Commands that only print, or show what they would do, are left out.
+    A hook asks several times for the same text.
     """
     commands: dict[ShellCommand, None] = {}
     for words in _split(text[:_COMMAND_CHARS_MAX]):
