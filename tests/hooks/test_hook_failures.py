@@ -485,6 +485,13 @@ def test_fix_is_found_by_hand_by_what_a_command_printed(learnt: Path) -> None:
     assert (reply.status, FILE in reply.out) == (0, True)
 
 
+def test_output_of_any_length_is_read_from_stdin_at_both_ends(learnt: Path) -> None:
+    noise = b"collected 1 item, and this line says nothing\n" * 100_000
+    for output in (noise + OUTPUT.encode(), OUTPUT.encode() + noise):
+        reply = run_brain("--store", str(learnt), "why-failed", "-", stdin=output)
+        assert (reply.status, FILE in reply.out) == (0, True)
+
+
 def test_recorded_payloads_are_read_as_their_clients_send_them() -> None:
     lines = Path(__file__).with_name("tool_payloads.jsonl").read_text().splitlines()
     for row in map(json.loads, lines):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +15,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -34,6 +35,8 @@ from commonbrain.model.scope import Authority
 from commonbrain.text.capture import select_captured
 from commonbrain.text.code_names import read_edit
 from tests.hooking import PATIENT, Answered
+from tests.hooks.test_hook_failures import COMMAND, FILE, OUTPUT
+from tests.hooks.test_user_statements import ATTENDED
 from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment
 from tests.serving import free_port
@@ -128,6 +131,130 @@ def test_edit_is_searched_once_a_session_by_its_names(
     assert hooks.call("file-edited", tool_input=edit).out == ""
 
 
+def test_subagent_is_shown_a_memory_once_on_a_server(
+    hooks: Hooks, shared: tuple[Brain, str]
+) -> None:
+    brain, _ = shared
+    brain.remember("`make deploy` failed in June: the token had expired.", kind="incident")
+    brain.remember("settle() and refund() are not idempotent", kind="fact")
+
+    def runs(subagent: str, command: str = "make deploy") -> str:
+        given = {"command": command}
+        return hooks.call("pre-tool-use", tool_input=given, agent_id=subagent).context
+
+    def edits(subagent: str, name: str) -> str:
+        given = {
+            "file_path": str(hooks.state.parent / f"{name}.py"),
+            "new_string": f"def {name}():",
+        }
+        return hooks.call("pre-tool-use", tool_input=given, agent_id=subagent).context
+
+    assert "the token had expired" in runs("")
+    assert "the token had expired" in runs("a1")
+    assert runs("a1", "make deploy DRY=1") == ""
+    assert "the token had expired" in runs("a2")
+    assert "idempotent" in edits("a1", "settle")
+    assert edits("a1", "refund") == ""
+    assert "idempotent" in edits("a2", "refund")
+
+
+def failed(hooks: Hooks, **more: Any) -> Answered:  # noqa: ANN401 fields of any sort
+    given = {"command": COMMAND}
+    return hooks.call(
+        "post-tool-use-failure", tool_input=given, error=f"Exit code 1\n{OUTPUT}", **more
+    )
+
+
+def fixed(hooks: Hooks) -> None:
+    edit = {
+        "file_path": f"{hooks.state.parent}/{FILE}",
+        "old_string": "a = 1",
+        "new_string": "a = 2",
+    }
+    hooks.call("post-tool-use", tool_name="Edit", tool_input=edit)
+    hooks.call("post-tool-use", tool_input={"command": COMMAND}, tool_response={"stdout": "ok"})
+
+
+def test_fix_of_one_agent_is_shown_to_others_once_it_helped(
+    hooks: Hooks, shared: tuple[Brain, str]
+) -> None:
+    brain, _ = shared
+    bens = replace(hooks, key="key-of-ben", session="s-ben")
+    failed(hooks)
+    fixed(hooks)
+
+    assert failed(bens).out == ""
+    again = replace(hooks, session="s-again")
+    assert FILE in failed(again).context
+    fixed(again)
+    assert FILE in failed(replace(bens, session="s-later")).context
+    [incident] = brain.recall("", kinds=["incident"]).items
+    assert brain.get(incident.id).authority is Authority.MODEL
+
+
+@pytest.mark.parametrize(
+    ("key", "variables", "authority"),
+    [
+        ("key-of-ann", ATTENDED, Authority.CAPTURED),
+        ("key-of-ada", ATTENDED, Authority.PERSON),
+        ("key-of-ada", {}, Authority.CAPTURED),
+        ("key-of-ada", ATTENDED | {"COMMONBRAIN_CAPTURE": "propose"}, Authority.CAPTURED),
+    ],
+)
+def test_words_of_a_user_are_a_persons_only_with_a_key_of_a_person(
+    key: str,
+    variables: dict[str, str],
+    authority: Authority,
+    hooks: Hooks,
+    shared: tuple[Brain, str],
+) -> None:
+    brain, _ = shared
+    prompt = "From now on use pnpm instead of npm"
+    said = replace(hooks, key=key).call(
+        "user-prompt-submit", "--detached", prompt=prompt, **variables
+    )
+
+    assert (said.status, said.out, said.err) == (0, "", "")
+    active = [one.id for one in brain.list(limit=10).memories]
+    waiting = [one.memory.id for one in brain.review("proposals").proposals]
+    assert bool(waiting) is (authority is Authority.CAPTURED)
+    [stored] = active + waiting
+    assert brain.get(stored).authority is authority
+
+
+FIX = {"command": "make", "excerpt": "E   ValueError: bad", "files": ["a.py"]}
+SAID = {"text": "use pnpm instead of npm", "kind": "rule"}
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        ("post-tool-use", {"failed": "x" * 5000}),
+        ("post-tool-use", {"fixed": [FIX] * 20}),
+        ("post-tool-use", {"fixed": [FIX | {"files": []}]}),
+        ("post-tool-use", {"fixed": [FIX | {"files": ["a.py"] * 1000}]}),
+        ("post-tool-use", {"fixed": [FIX | {"lines": ["y" * 5000]}]}),
+        ("post-tool-use", {"fixed": [FIX | {"excerpt": ""}]}),
+        ("post-tool-use", {"fixed": [FIX], "helped": ["mem_1"] * 50}),
+        ("user-prompt-submit", {"statements": [SAID] * 20}),
+        ("user-prompt-submit", {"statements": [SAID | {"text": "z" * 5000}]}),
+        ("user-prompt-submit", {"statements": [SAID | {"kind": "skill"}]}),
+        ("user-prompt-submit", {"statements": [SAID | {"authority": "person"}]}),
+    ],
+)
+def test_server_refuses_fields_that_no_client_sends(
+    event: str, fields: dict[str, Any], shared: tuple[Brain, str]
+) -> None:
+    brain, url = shared
+    body = {"client": "claude-code", "event": event, "fields": fields}
+    headers = {"Authorization": "Bearer key-of-ann"}
+    answered = httpx2.post(f"{url}/v1/hook", json=body, headers=headers)
+
+    assert answered.status_code in {400, 422}
+    assert brain.list(limit=10).memories == ()
+    assert brain.review("proposals").proposals == ()
+
+
 @dataclass
 class Answers:
     """What a foreign or slow server answers, and what it was sent."""
@@ -188,17 +315,40 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
             last_assistant_message=f"{UNSENT}\n\nThe root cause was a pool that was closed twice.",
         )
         hooks.call("user-prompt-submit", prompt="yes, please")
+        private = f"<private>{UNSENT}</private> From now on use npm ci. Fix {UNSENT}, please."
+        hooks.call("user-prompt-submit", "--detached", prompt=private, client="codex")
+        secret = f"Remember that the key of {UNSENT} is ghp_TramMango81xTramMango81xTramMango81x"
+        hooks.call("user-prompt-submit", "--detached", prompt=secret, client="codex")
+        failed(hooks)
+        fixed(hooks)
         assert hooks.call("file-edited", tool_input=edit, **common).status == 0
 
-    fields = {body["event"]: body["fields"] for _, body in answers.requests}
+    sent = [body for _, body in answers.requests]
+    [said] = [one["fields"]["statements"] for one in sent if one["client"] == "codex"]
+    fields = {one["event"]: one["fields"] for one in sent if one["client"] != "codex"}
+    excerpt = fields["post-tool-use-failure"]["failed"]
+    assert "MissingGreenlet" in excerpt
     assert fields == {
         "session-start": {"cause": "startup"},
         "user-prompt-submit": {"prompt": PROMPT},
         "file-edited": {"files": ["src/bank.py"], "edited": "def settle"},
         "before-commit": {"command": "git commit -m\nmysql -u\nsh ship.sh ship.sh"},
         "stop": {"reply": "The root cause was a pool that was closed twice."},
+        "post-tool-use-failure": {"failed": excerpt},
+        "post-tool-use": {
+            "fixed": [
+                {
+                    "command": COMMAND,
+                    "excerpt": excerpt,
+                    "files": [FILE],
+                    "commands": [],
+                    "lines": ["- a = 1", "+ a = 2"],
+                }
+            ]
+        },
     }
-    assert len(answers.requests) == len(fields)
+    assert said == [{"text": "use npm ci", "kind": "rule", "is_explicit": True}]
+    assert len(answers.requests) == len(fields) + 1
     for headers, body in answers.requests:
         assert headers["Authorization"] == "Bearer key-of-ann"
         assert headers["Commonbrain-Session"] == hooks.session

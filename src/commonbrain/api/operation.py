@@ -318,6 +318,8 @@ class Operation(Generic[RequestT, ReplyT]):
     """Whether a session that must boot may call it first."""
     positional: tuple[str, ...] = ()
     """Positional arguments on the command line, in order."""
+    reads_both_ends: bool = False
+    """Whether of a long text on stdin both ends are enough; of others, too long is an error."""
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn, cast, get_args, get_origin
+from typing import Annotated, Any, BinaryIO, Final, Literal, NoReturn, cast, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -130,6 +130,8 @@ SINGULAR: Final = {
     "given": "arg",
 }
 FROM_STDIN: Final = "-"
+_PART_BYTES: Final = 256 * 1024
+"""Of a stream that is read to its end, at once."""
 
 File = Annotated[Path | None, typer.Option("--file", help="A file with one JSON object per line.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
@@ -406,8 +408,8 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
 
     """
     if options.get("text") == FROM_STDIN:
-        # One byte more than allowed, so that the write gate detects a text that is too long.
-        options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+        read = _both_ends if operation.reads_both_ends else _beginning
+        options["text"] = read(sys.stdin.buffer).decode("utf-8", "replace")
     fields = operation.request.model_fields
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}
@@ -420,6 +422,20 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
         )
     given = {name: value for name, value in options.items() if value is not None}
     return _validate(operation, given, command=command)
+
+
+def _beginning(stream: BinaryIO) -> bytes:
+    """Read one byte more than allowed, so that the write gate detects a text that is too long."""
+    return stream.read(RAW_TEXT_BYTES_MAX + 1)
+
+
+def _both_ends(stream: BinaryIO) -> bytes:
+    """Read as much of both ends as is allowed: a quarter of it from the beginning."""
+    head = stream.read(RAW_TEXT_BYTES_MAX // 4)
+    tail = b""
+    while part := stream.read(_PART_BYTES):
+        tail = (tail + part)[len(head) - RAW_TEXT_BYTES_MAX :]
+    return head + tail
 
 
 def _validate(operation: Operation[Any, Any], options: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401

@@ -5,7 +5,7 @@ Only words are compared, so that neither an embedder nor a model is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -67,8 +67,8 @@ class RecallForCommands:
     caller: Caller
     conversation: str = ""
     """Distinguishes the subagents of one session."""
-    is_seen: Callable[[str], bool] = lambda _: False
-    """Whether the conversation was shown a memory, by its id; that of the session is known."""
+    seen: Collection[str] = ()
+    """Ids of what the conversation was shown; that of the session is known."""
 
     def __call__(self, commands: Sequence[ShellCommand]) -> CommandMemories:
         """Return memories about commands.
@@ -86,7 +86,7 @@ class RecallForCommands:
         news = {
             one.id
             for one in about
-            if one.id not in shown and not self.is_seen(ids.show(ids.MEMORY, one.id))
+            if one.id not in shown and ids.show(ids.MEMORY, one.id) not in self.seen
         }
         binding = _binding([one for one in about if one.id in news or is_persons_blocker(one)])
         informing = _informing([one for one in about if one.id in news])

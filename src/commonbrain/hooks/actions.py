@@ -396,9 +396,7 @@ def _after_tool(brain: Brain, request: HookRequest) -> str | None:
 def _prime(brain: Brain, request: HookRequest) -> str | None:
     """Return what binds a subagent and bears upon its task; no session starts."""
     names = _PRIMER if request.folder.has_hooks else _RULES
-    return show_primer(
-        brain, request.event, runs=request.runs, names=names, max_tokens=request.tokens
-    )
+    return show_primer(brain, request.event, names=names, max_tokens=request.tokens)
 
 
 def _capture(brain: Brain, request: HookRequest) -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from commonbrain.client import Brain
     from commonbrain.hooks.table import HookEvent
     from commonbrain.model.recall_result import RecallResult
-    from commonbrain.observability.hook_runs import HookRuns
 
 _HEADLINES_TOKENS: Final = 100
 """Of the primer, for what bears upon the task."""
@@ -40,12 +39,11 @@ def show_primer(
     brain: Brain,
     event: HookEvent,
     *,
-    runs: HookRuns,
     names: Collection[str],
     max_tokens: int,
 ) -> str | None:
     """Return some sections of a briefing, and the headlines of what bears upon the task."""
-    lines = _task_lines(brain, event, runs=runs) if event.session else []
+    lines = _task_lines(brain, event) if event.session else []
     lines = truncated(lines, _HEADLINES_TOKENS, more="recall")
     budget = max_tokens - BLOCK_TOKENS - sum(upper_bound(line) + 1 for line in lines)
     notice, *rules = [
@@ -59,8 +57,11 @@ def show_primer(
     return injected_block("\n".join(lines)) if lines else None
 
 
-def _task_lines(brain: Brain, event: HookEvent, *, runs: HookRuns) -> list[str]:
-    from commonbrain.coordination.subagents import PendingSubagents  # noqa: PLC0415
+def _task_lines(brain: Brain, event: HookEvent) -> list[str]:
+    from commonbrain.coordination.subagents import (  # noqa: PLC0415
+        PendingSubagents,
+        ShownToSubagent,
+    )
 
     pending = PendingSubagents(brain.services, brain.caller)
     known: list[str] = []
@@ -70,5 +71,5 @@ def _task_lines(brain: Brain, event: HookEvent, *, runs: HookRuns) -> list[str]:
         read = partial(brain.get_several, taken)
         views = brain.services.audited(brain.caller, action="get", read=read) if taken else ()
         known = [f"> {one.kind.upper()} {one.id}: {inert_line(one.headline)}" for one in views]
-        runs.mark_searched(event.conversation, tuple(taken))
+        ShownToSubagent(brain.services, brain.caller, event.subagent).add(taken)
     return [INFORMING, *known] if known else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from commonbrain.text.tokens import upper_bound
 if TYPE_CHECKING:
     from commonbrain.client import Brain
     from commonbrain.coordination.command_memories import CommandMemories
+    from commonbrain.coordination.subagents import ShownToSubagent
     from commonbrain.hooks.table import HookEvent
     from commonbrain.observability.hook_runs import HookRuns
 
@@ -29,15 +30,15 @@ def show_for_edit(brain: Brain, event: HookEvent, *, runs: HookRuns, max_tokens:
     from commonbrain.retrieval.edits import RecallForEdit  # noqa: PLC0415
     from commonbrain.text.code_names import read_edit  # noqa: PLC0415
 
-    view = _view(brain, event)
-    recall = RecallForEdit(view.services, view.caller, is_seen=_seen(event, runs))
+    view, subagent = _view(brain, event)
+    recall = RecallForEdit(view.services, view.caller, seen=subagent.ids())
     code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
     read = partial(recall, code, max_tokens=max_tokens - BLOCK_TOKENS)
     result = brain.services.audited(view.caller, action="recall for edit", read=read)
     runs.mark_searched(event.conversation, event.files)
     if result is None:
         return None
-    _mark(event, runs, ids=[one.id for one in result.items])
+    subagent.add([one.id for one in result.items])
     return injected_block(result.evidence)
 
 
@@ -53,19 +54,20 @@ def show_for_command(
     from commonbrain.coordination.command_memories import RecallForCommands  # noqa: PLC0415
     from commonbrain.text.commands import read_commands  # noqa: PLC0415
 
-    view, commands = _view(brain, event), read_commands(event.command)
+    commands = read_commands(event.command)
+    view, subagent = _view(brain, event)
     recall = RecallForCommands(
         services=view.services,
         caller=view.caller,
         conversation=event.subagent,
-        is_seen=_seen(event, runs),
+        seen=subagent.ids(),
     )
     read = partial(recall, commands)
     result = brain.services.audited(view.caller, action="recall for command", read=read)
     if not result.binds:
         keys = tuple(one.key for one in commands if not one.kinds)
         runs.mark_searched(event.conversation, keys)
-    _mark(event, runs, ids=[one.id for one in (*result.binding, *result.informing)])
+    subagent.add([one.id for one in (*result.binding, *result.informing)])
     lines = _lines(result, has_only_blockers=has_only_blockers)
     if not lines:
         return None
@@ -100,16 +102,13 @@ def truncated(lines: Sequence[str], budget: int, *, more: str) -> list[str]:
     return shown
 
 
-def _view(brain: Brain, event: HookEvent) -> Brain:
-    """Return a view of a conversation: a subagent's knows nothing that its session was shown."""
-    return brain.acting_as(session=None) if event.subagent else brain
+def _view(brain: Brain, event: HookEvent) -> tuple[Brain, ShownToSubagent]:
+    """Return a view of a conversation, and what its subagent was shown.
 
+    A subagent's knows nothing that its session was shown, of which the store keeps that itself.
+    """
+    # A prompt waits for its memories, so what other hooks need is imported by them.
+    from commonbrain.coordination.subagents import ShownToSubagent  # noqa: PLC0415
 
-def _seen(event: HookEvent, runs: HookRuns) -> Callable[[str], bool]:
-    return partial(runs.has_searched, event.conversation)
-
-
-def _mark(event: HookEvent, runs: HookRuns, *, ids: Sequence[str]) -> None:
-    """Record what a subagent was shown; the store knows it of a session."""
-    if event.subagent:
-        runs.mark_searched(event.conversation, tuple(ids))
+    shown = ShownToSubagent(brain.services, brain.caller, event.subagent)
+    return (brain.acting_as(session=None) if event.subagent else brain), shown

@@ -5,7 +5,7 @@ Only names are compared, so that neither an embedder nor a model is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +40,8 @@ class RecallForEdit:
 
     services: Services
     caller: Caller
-    is_seen: Callable[[str], bool] = lambda _: False
-    """Whether the conversation was shown a memory, by its id; that of the session is known."""
+    seen: Collection[str] = ()
+    """Ids of what the conversation was shown; that of the session is known."""
 
     def __call__(self, code: EditedCode, *, max_tokens: int) -> RecallResult | None:
         """Return memories that name the code and that the session was not shown; None if none do.
@@ -66,7 +66,7 @@ class RecallForEdit:
                 id_: candidate
                 for id_, candidate in named.items()
                 if is_news(id_, shown=shown, reviews=reviews)
-                and not self.is_seen(ids.show(ids.MEMORY, id_))
+                and ids.show(ids.MEMORY, id_) not in self.seen
             }
             memories = [one.memory for one in fresh.values()]
             reader = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)

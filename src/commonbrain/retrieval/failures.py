@@ -228,7 +228,7 @@ class WhyFailed:
         """Return the best memory of a failure; None if no error stands out, or none is known.
 
         Args:
-            text: the output of the command, at most 1 MiB; of a long one, both ends are read.
+            text: the output of the command; of a long one, both ends are read.
             max_tokens: how much of the memory is returned.
 
         Raises:

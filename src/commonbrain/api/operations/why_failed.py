@@ -44,6 +44,7 @@ WHY_FAILED = Operation(
     render_text=_render,
     transports=frozenset({Transport.CLI, Transport.REST}),
     positional=("text",),
+    reads_both_ends=True,
     commands=(
         Command(
             name="why-failed",

@@ -21,7 +21,7 @@ from commonbrain.hooks.remote import FILES_MAX, TEXT_CHARS_MAX
 from commonbrain.hooks.table import Hook, HookAction, HookEvent, find_hook, found_in, with_found
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, QUERY_CHARS_MAX
-from commonbrain.model.scope import Authority, Role
+from commonbrain.model.scope import Role
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.text.user_statements import STATEMENTS_MAX
@@ -142,7 +142,8 @@ def _handle(brain: Brain, request: HookCallRequest) -> HookReply:
         agent=brain.caller.agent,
         remaining_s=lambda: max(0.0, until - monotonic()),
         has_worker=True,
-        is_of_user=request.is_of_user and brain.caller.authority is Authority.PERSON,
+        # It raises nothing: a view has at most the authority of its key.
+        is_of_user=request.is_of_user,
     )
     brain = brain.acting_as(project=request.project or brain.caller.project)
     return HookReply(text=perform(*limited_to_hooks(brain, call, settings=settings)))
