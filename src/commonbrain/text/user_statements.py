@@ -175,13 +175,13 @@ def statements_in(prompt: str) -> list[UserStatement]:
         return []
     own = without_quotations(first_indent(text) + normalise(text))
     is_specification = len(own.split()) > _LONG_WORDS
-    found: dict[str, UserStatement] = {}
+    statements: dict[str, UserStatement] = {}
     for sentence in _sentences(own):
         statement = _read(sentence)
         if statement is not None and (statement.is_explicit or not is_specification):
-            found.setdefault(statement.text, statement)
+            statements.setdefault(statement.text, statement)
         is_specification |= _TO_WRITE.search(sentence) is not None
-    return [*found.values()][:STATEMENTS_MAX] if len(found) <= 2 * STATEMENTS_MAX else []
+    return [*statements.values()][:STATEMENTS_MAX] if len(statements) <= 2 * STATEMENTS_MAX else []
 
 
 def _sentences(text: str) -> list[str]:
