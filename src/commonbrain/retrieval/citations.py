@@ -159,7 +159,7 @@ def check_citations(table: Table, *, asks_git: bool) -> None:
     count = table.plan.budget.max_items
     first = table.ranked[:count]
     checked = check_each(first, table.plan.caller, asks_git=asks_git)
-    last = [one for one in checked if are_gone(one.cites) and not is_persons_blocker(one.memory)]
+    last = [one for one in checked if are_missing(one.cites) and not is_persons_blocker(one.memory)]
     if last and table.plan.query and table.plan.budget.order is Order.RELEVANCE:
         checked = assign_scores([*(one for one in checked if one not in last), *last], first)
     table.ranked = [*checked, *table.ranked[count:]]
@@ -180,12 +180,12 @@ def check_cited(memory: Memory, caller: Caller) -> tuple[CheckedCitation, ...]:
     return _Checks.of(caller).cites(memory) if CITATIONS in memory.payload else ()
 
 
-def are_gone(cites: Sequence[CheckedCitation]) -> bool:
+def are_missing(cites: Sequence[CheckedCitation]) -> bool:
     """Return whether a memory cites code, of which nothing is left."""
     return bool(cites) and all(one.status is CitationStatus.MISSING for one in cites)
 
 
-def citing_gone_code(
+def citing_missing_code(
     tx: Transaction, scope: QueryScope
 ) -> Iterator[tuple[Memory, Sequence[CheckedCitation]]]:
     """Yield the memories in scope of whose cited code nothing is left, with what they cite.
@@ -197,17 +197,17 @@ def citing_gone_code(
         topics = [citing_topic(checks.code.tree.repository.name)]
         cited = tx.memories.with_topics(topics, scope, limit=_REVIEWED_MAX)
         for memory in tx.memories.get(cited).values():
-            if are_gone(cites := checks.cites(memory)):
+            if are_missing(cites := checks.cites(memory)):
                 yield memory, cites
 
 
-def without_gone(memory: Memory, caller: Caller) -> Memory:
+def without_missing(memory: Memory, caller: Caller) -> Memory:
     """Return a memory without its citations of code that is gone."""
     checked = check_cited(memory, caller)
-    gone = {one.place for one in checked if one.status is CitationStatus.MISSING}
-    if not gone:
+    missing = {one.place for one in checked if one.status is CitationStatus.MISSING}
+    if not missing:
         return memory
-    left = [one for one in read_citations(memory.payload) if str(one.place) not in gone]
+    left = [one for one in read_citations(memory.payload) if str(one.place) not in missing]
     return replace(memory, payload={**memory.payload, CITATIONS: stored_citations(left)})
 
 
