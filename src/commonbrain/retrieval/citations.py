@@ -5,7 +5,7 @@ A server sees no files of its callers, and shows citations as they were given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from commonbrain.model.citations import (
@@ -175,9 +175,13 @@ def check_each(
     return [checks.describe(one) for one in candidates]
 
 
-def check_cited(memory: Memory, caller: Caller) -> tuple[CheckedCitation, ...]:
-    """Say what became of the code that a memory cites."""
-    return _Checks.of(caller).cites(memory) if CITATIONS in memory.payload else ()
+def check_cited(
+    memories: Sequence[Memory], caller: Caller
+) -> Mapping[int, tuple[CheckedCitation, ...]]:
+    """Map memories that cite code to what became of it; others are absent."""
+    citing = [one for one in memories if CITATIONS in one.payload]
+    checks = _Checks.of(caller) if citing else None
+    return {one.id: checks.cites(one) for one in citing} if checks else {}
 
 
 def are_missing(cites: Sequence[CheckedCitation]) -> bool:
@@ -203,7 +207,7 @@ def citing_missing_code(
 
 def without_missing(memory: Memory, caller: Caller) -> Memory:
     """Return a memory without its citations of code that is gone."""
-    checked = check_cited(memory, caller)
+    checked = check_cited([memory], caller).get(memory.id, ())
     missing = {one.place for one in checked if one.status is CitationStatus.MISSING}
     if not missing:
         return memory
