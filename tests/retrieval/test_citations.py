@@ -310,26 +310,26 @@ def test_prompts_and_worktrees_see_the_same_repository(tmp_path: Path) -> None:
         assert cites_of(brain) == ["src/pay.py:3 (changed)"]
 
 
-def asked(brain: Brain) -> list[str]:
+def in_review(brain: Brain) -> list[str]:
     """Return what the review queue says of memories, and the first call that answers it."""
     return [
         f"{one.because} -> {one.settle[0]}" for one in brain.review("needs_review").needs_review
     ]
 
 
-def test_memory_whose_code_is_gone_is_offered_for_review_until_it_is_confirmed(
+def test_memory_whose_code_is_missing_is_offered_for_review_until_it_is_confirmed(
     brain: Brain, root: Path
 ) -> None:
     id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
     remembered(brain, "Refunds are negative sends", cites=["src/pay.py#refund"])
-    assert asked(brain) == []
+    assert in_review(brain) == []
 
     edit(root, PAY[PAY.index("def charge") : PAY.index("def refund")], "")
     line = f"cites code that is gone: src/pay.py#charge -> revise review {id_} --reason WHY"
-    assert asked(brain) == [line] == asked(brain)
+    assert in_review(brain) == [line] == in_review(brain)
     done = brain.revise.review(id_, reason="the gateway still drops calls")
     assert done.changed == (f"{id_} cites: src/pay.py#charge -> none",)
-    assert asked(brain) == []
+    assert in_review(brain) == []
     assert cites_of(brain) == []
     assert all(one.is_sound for one in brain.services.store.examine())
 
@@ -346,7 +346,7 @@ def test_model_proposes_to_confirm_what_a_person_wrote(brain: Brain, root: Path)
         ("changes its cites from src/pay.py#charge to none",)
     ]
     brain.revise.approve(proposal.memory.id, reason="I looked")
-    assert asked(brain) == []
+    assert in_review(brain) == []
 
 
 def test_pages_of_the_queue_have_each_memory_once(brain: Brain, root: Path) -> None:
@@ -380,7 +380,7 @@ def test_confirmation_is_undone_with_what_the_memory_cites(brain: Brain, root: P
     other.undo(agent="carol", reason="it does not", confirm=1)
 
     assert [one.line() for one in brain.get(id_).cites] == ["src/pay.py#charge (gone)"]
-    assert asked(brain) != []
+    assert in_review(brain) != []
 
 
 def test_code_of_another_branch_or_repository_or_partly_there_is_not_offered(
@@ -388,7 +388,7 @@ def test_code_of_another_branch_or_repository_or_partly_there_is_not_offered(
 ) -> None:
     remembered(brain, "Both send money", cites=["src/pay.py#charge", "src/pay.py#refund"])
     edit(root, PAY[PAY.index("def charge") : PAY.index("def refund")], "")
-    assert asked(brain) == []
+    assert in_review(brain) == []
 
     (root / "src" / "pay.py").write_text(PAY)
     checkout(root, "feature")
@@ -396,12 +396,12 @@ def test_code_of_another_branch_or_repository_or_partly_there_is_not_offered(
     checkout(root, "main")
     (root / "src" / "pay.py").unlink()
     (root / "src" / "other.py").write_text(PAY[PAY.index("def refund") :])
-    assert asked(brain) == []
+    assert in_review(brain) == []
 
-    assert asked(brain.acting_as(contact=ClientInfo(cwd=str(tmp_path)), project="shop")) == []
+    assert in_review(brain.acting_as(contact=ClientInfo(cwd=str(tmp_path)), project="shop")) == []
 
 
-def test_newer_text_cites_other_code_in_place_of_what_is_gone(brain: Brain, root: Path) -> None:
+def test_newer_text_cites_other_code_in_place_of_what_is_missing(brain: Brain, root: Path) -> None:
     id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
     (root / "src" / "pay.py").rename(root / "src" / "refunds.py")
     edit_file = root / "src" / "refunds.py"
@@ -410,7 +410,7 @@ def test_newer_text_cites_other_code_in_place_of_what_is_gone(brain: Brain, root
     newer = brain.revise.supersede(id_, f"{TEXT} and the bank asks for it", reason="the law")
 
     assert brain.get(newer.id or "").cites == ()
-    assert asked(brain) == []
+    assert in_review(brain) == []
 
 
 def test_get_shows_what_became_of_cited_code(brain: Brain, root: Path, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """The review queue on the page, without a browser: its JSON, its roles, its attacks."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Role, Trust
+from commonbrain.model.sessions import ClientInfo
 from commonbrain.testing.builders import FakeClock
 from tests.web.demo import HOSTILE
 from tests.web.review_items import Queue
@@ -196,3 +198,23 @@ def test_words_missing_on_the_other_side_are_marked(ann: Visitor, queue: Queue) 
     page = ann.get(f"/review?category=conflicts&at={new},{old}").text
     assert "The invoices service has <mark>6</mark> replicas" in page
     assert "The invoices service has <mark>3</mark> replicas" in page
+
+
+def test_memory_whose_code_is_missing_is_confirmed_on_the_page(
+    brain: Brain, queue: Queue, tmp_path: Path
+) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    file = tmp_path / "shop" / "pay.py"
+    file.write_text("RETRIES = 3\nPAUSE_S = 20\n")
+    here = brain.acting_as(contact=ClientInfo(cwd=str(file.parent)), project="shop")
+    [stored] = here.remember("Payments are tried three times", cites=["pay.py:1"]).items
+    file.unlink()
+    ann = visitor(here)
+    id_ = stored.id or ""
+    assert id_ not in queue.needs_review
+
+    page = ann.get(f"/review?category=needs_review&at={id_}").text
+    assert "cites code that is gone: pay.py:1" in page
+    settle(ann, "needs_review", id_, "holds")
+
+    assert here.get(id_).cites == ()

@@ -39,7 +39,7 @@ from commonbrain.model.tasks import (
     must_be_acknowledged,
 )
 from commonbrain.model.timestamps import instant
-from commonbrain.retrieval.citations import without_gone
+from commonbrain.retrieval.citations import without_missing
 from commonbrain.security.authority import (
     Proposal,
     check_authorized,
@@ -238,8 +238,8 @@ def vote_of(agent: str, changes: Iterable[Revision]) -> int:
 def review(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
     """Confirm a memory that needs review; it cites no code any more that is gone."""
     check_current(memory, unit.now)
-    kept = without_gone(memory, unit.caller)
-    return ChangePlan(steps=(*resolve_reviews_steps(unit, memory), *amend_steps(memory, kept)))
+    cited = without_missing(memory, unit.caller)
+    return ChangePlan(steps=(*resolve_reviews_steps(unit, memory), *amend_steps(memory, cited)))
 
 
 def resolve_reviews_steps(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:

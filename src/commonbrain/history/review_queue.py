@@ -355,11 +355,11 @@ def _ending(best: Memory, rest: Memory) -> str:
 def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, _StaleRow]]:
     """List the memories with an open review, and those of whose cited code nothing is left."""
     # Few callers cite code.
-    from commonbrain.retrieval.citations import citing_gone_code  # noqa: PLC0415
+    from commonbrain.retrieval.citations import citing_missing_code  # noqa: PLC0415
 
     marked = _newest(section, section.within(needs_review=True), limit=limit)
     rows: dict[Key, _StaleRow] = {key: (id_, ()) for key, id_ in marked}
-    for memory, cites in citing_gone_code(section.tx, section.within()):
+    for memory, cites in citing_missing_code(section.tx, section.within()):
         key = (to_millis(memory.occurred_at), memory.id)
         if section.after is None or key < section.after:
             rows[key] = (memory.id, tuple(one.place for one in cites))
@@ -367,8 +367,8 @@ def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, _StaleRow]]:
 
 
 def _stale_items(section: _Section, rows: Sequence[_StaleRow]) -> tuple[StaleItem, ...]:
-    gone = dict(rows)
-    tx, memories = section.tx, _read(section, list(gone))
+    missing = dict(rows)
+    tx, memories = section.tx, _read(section, list(missing))
     caller, now = section.query_scope.caller, section.query_scope.now
     needs = open_reviews(tx, [one.id for one in memories], as_of=now)
     notes = review_notes(tx, caller, needs=needs)
@@ -383,20 +383,20 @@ def _stale_items(section: _Section, rows: Sequence[_StaleRow]) -> tuple[StaleIte
             because="; ".join(
                 [
                     *([notes[one.id]] if one.id in notes else []),
-                    *(f"cites code that is gone: {place}" for place in gone[one.id]),
+                    *(f"cites code that is gone: {place}" for place in missing[one.id]),
                 ]
             ),
             repeats_old_of=heads.get(_show(one)),
             since=min((review.at for review in needs.get(one.id, ())), default=now),
             settle=_because(
                 f"revise review {_show(one)}",
-                f"revise supersede {_show(one)} TEXT" + (" --cite PLACE" * bool(gone[one.id])),
+                f"revise supersede {_show(one)} TEXT" + (" --cite PLACE" * bool(missing[one.id])),
                 f"forget {_show(one)}",
             ),
             causes=review_causes(tx, caller, needs=needs.get(one.id, ()), as_of=now),
         )
         for one in memories
-        if one.id in needs or gone[one.id]
+        if one.id in needs or missing[one.id]
     )
 
 

@@ -51,7 +51,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import WITHDRAW, Decision
-from commonbrain.retrieval.citations import without_gone
+from commonbrain.retrieval.citations import without_missing
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import (
     Proposal,
@@ -309,7 +309,7 @@ class Revise:
             parameters=self.services.parameters_for(self.caller),
         )
         author = CitingAuthor(self.caller, self.services.secret_scanner)
-        prepared = author.cite_code(prepared, replaces=without_gone(old, self.caller).payload)
+        prepared = author.cite_code(prepared, replaces=without_missing(old, self.caller).payload)
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         made = embed_drafts([prepared], self.caller, services=self.services)

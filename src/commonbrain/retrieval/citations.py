@@ -5,7 +5,7 @@ A server sees no files of its callers, and shows citations as they were given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from commonbrain.model.citations import (
@@ -159,7 +159,7 @@ def check_citations(table: Table, *, asks_git: bool) -> None:
     count = table.plan.budget.max_items
     first = table.ranked[:count]
     checked = check_each(first, table.plan.caller, asks_git=asks_git)
-    last = [one for one in checked if are_gone(one.cites) and not is_persons_blocker(one.memory)]
+    last = [one for one in checked if are_missing(one.cites) and not is_persons_blocker(one.memory)]
     if last and table.plan.query and table.plan.budget.order is Order.RELEVANCE:
         checked = assign_scores([*(one for one in checked if one not in last), *last], first)
     table.ranked = [*checked, *table.ranked[count:]]
@@ -175,17 +175,21 @@ def check_each(
     return [checks.describe(one) for one in candidates]
 
 
-def check_cited(memory: Memory, caller: Caller) -> tuple[CheckedCitation, ...]:
-    """Say what became of the code that a memory cites."""
-    return _Checks.of(caller).cites(memory) if CITATIONS in memory.payload else ()
+def check_cited(
+    memories: Sequence[Memory], caller: Caller
+) -> Mapping[int, tuple[CheckedCitation, ...]]:
+    """Map memories that cite code to what became of it; others are absent."""
+    citing = [one for one in memories if CITATIONS in one.payload]
+    checks = _Checks.of(caller) if citing else None
+    return {one.id: checks.cites(one) for one in citing} if checks else {}
 
 
-def are_gone(cites: Sequence[CheckedCitation]) -> bool:
+def are_missing(cites: Sequence[CheckedCitation]) -> bool:
     """Return whether a memory cites code, of which nothing is left."""
     return bool(cites) and all(one.status is CitationStatus.MISSING for one in cites)
 
 
-def citing_gone_code(
+def citing_missing_code(
     tx: Transaction, scope: QueryScope
 ) -> Iterator[tuple[Memory, Sequence[CheckedCitation]]]:
     """Yield the memories in scope of whose cited code nothing is left, with what they cite.
@@ -197,17 +201,17 @@ def citing_gone_code(
         topics = [citing_topic(checks.code.tree.repository.name)]
         cited = tx.memories.with_topics(topics, scope, limit=_REVIEWED_MAX)
         for memory in tx.memories.get(cited).values():
-            if are_gone(cites := checks.cites(memory)):
+            if are_missing(cites := checks.cites(memory)):
                 yield memory, cites
 
 
-def without_gone(memory: Memory, caller: Caller) -> Memory:
+def without_missing(memory: Memory, caller: Caller) -> Memory:
     """Return a memory without its citations of code that is gone."""
-    checked = check_cited(memory, caller)
-    gone = {one.place for one in checked if one.status is CitationStatus.MISSING}
-    if not gone:
+    checked = check_cited([memory], caller).get(memory.id, ())
+    missing = {one.place for one in checked if one.status is CitationStatus.MISSING}
+    if not missing:
         return memory
-    left = [one for one in read_citations(memory.payload) if str(one.place) not in gone]
+    left = [one for one in read_citations(memory.payload) if str(one.place) not in missing]
     return replace(memory, payload={**memory.payload, CITATIONS: stored_citations(left)})
 
 

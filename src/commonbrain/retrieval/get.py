@@ -412,6 +412,8 @@ class Get:
         criteria = Filter(trust_min=0.0)
         reader = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
         changes, earlier = reader.successors(current), reader.histories(current)
+        readable = [one for one in memories if one.state is not State.FORGOTTEN]
+        cites = check_cited(readable, self.caller)
         for one in memories:
             if one.state is State.SUPERSEDED:
                 note_shown([heads[one.id].id])
@@ -431,7 +433,7 @@ class Get:
                 banner=notice,
                 conflicts=against.get(one.id),
                 earlier=earlier.get(one.id),
-                cites=() if one.state is State.FORGOTTEN else check_cited(one, self.caller),
+                cites=cites.get(one.id, ()),
                 **self._requested(tx, one, views=views, now=now),
             )
 

@@ -16,7 +16,7 @@ from commonbrain.model.links import DISAGREEMENTS, DISTINCT_LINKS
 from commonbrain.model.memory import AWAITING_STATES
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.citations import are_gone
+from commonbrain.retrieval.citations import are_missing
 from commonbrain.retrieval.get import MemoryView
 from commonbrain.web.rendering import ago, words_of
 from commonbrain.web.visit import OperationForm, Visit, read_memories
@@ -119,7 +119,7 @@ def is_open(category: ReviewCategory, memories: Sequence[MemoryView]) -> bool:
             return are_current and not is_apart and _are_linked(first, last, types=DISAGREEMENTS)
         case ReviewCategory.NEEDS_REVIEW:
             needs_review = first.policy is not None and first.policy.needs_review
-            return are_current and (needs_review or are_gone(first.cites))
+            return are_current and (needs_review or are_missing(first.cites))
         case ReviewCategory.PROPOSALS:
             return first.state in AWAITING_STATES
         case ReviewCategory.DUPLICATES:
