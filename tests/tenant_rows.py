@@ -1,10 +1,15 @@
 """Tenants of a store and their policies, written as the commands of a server write them."""
 
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.client import Brain
-from commonbrain.model.scope import NO_POLICY, PolicyChange
+from commonbrain.model.scope import NO_POLICY
+
+if TYPE_CHECKING:
+    from commonbrain_server.tenants import PolicyChange
 
 
 def add_tenant(brain: Brain, name: str) -> None:

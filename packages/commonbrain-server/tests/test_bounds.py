@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pytest
 from calling import KETTLE, audited, call, refusal
+from commonbrain_server.security.authentication import check_claims
 from commonbrain_server.security.rate_limits import MovingWindowLimiter, make_rates
 
 from commonbrain.api.errors import describe_error, to_transport_error
 from commonbrain.client import Brain
 from commonbrain.model.errors import LimitExceededError, RejectedError
 from commonbrain.model.limits import USAGE_CACHE_S
-from commonbrain.model.scope import Policy, Role, check_claims
+from commonbrain.model.scope import Policy, Role
 from commonbrain.testing.builders import FakeClock
 
 

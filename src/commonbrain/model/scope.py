@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol, Self, TypedDict
+from typing import Final, Protocol, Self
 
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, RETENTIONS_MAX
@@ -82,23 +82,6 @@ class OnSecret(StrEnum):
 
     REJECT = "reject"
     REDACT = "redact"
-
-
-class PolicyChange(TypedDict, total=False):
-    """Changes of a policy; omitted fields stay."""
-
-    key_calls_per_minute: int | None
-    tenant_calls_per_minute: int | None
-    memories_max: int | None
-    is_boot_required: bool
-    is_promotion_automatic: bool
-    retention: tuple[str, ...]
-    parameters: tuple[str, ...]
-    are_reads_audited: bool
-
-
-OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
-"""Limits of a tenant, which its own admins may not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,25 +259,6 @@ def is_visible(caller: Caller, owned: OwnedRow) -> bool:
     """
     is_own = owned.agent == caller.agent or caller.agent in owned.audience
     return is_own or owned.scope is not Scope.PRIVATE
-
-
-def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> None:
-    """Reject a caller that claims to be another than its credential; None claims nothing.
-
-    Raises:
-        RejectedError: `tenant_mismatch` or `agent_mismatch`.
-
-    """
-    for what, claimed, known in (
-        ("tenant", tenant, caller.tenant),
-        ("agent", agent, caller.agent),
-    ):
-        if claimed is not None and claimed != known:
-            raise RejectedError(
-                f"The credential belongs to another {what} than the call claims.",
-                code=f"{what}_mismatch",
-                hint=f"Omit the {what}: the credential determines it.",
-            )
 
 
 def who_may(caller: Caller, role: Role) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import (
@@ -21,7 +21,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.paging import Listing, Page
 from commonbrain.model.parameters import change_parameters
-from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
+from commonbrain.model.scope import NO_POLICY, Caller, Policy, Role, Trust
 from commonbrain.services import Services
 from commonbrain.storage.interface import (
     AccessEntry,
@@ -45,6 +45,23 @@ if TYPE_CHECKING:
     from commonbrain.client import Brain
     from commonbrain.storage.store import Transaction
     from commonbrain_server.security.passwords import Argon2PasswordHasher
+
+
+class PolicyChange(TypedDict, total=False):
+    """Changes of a policy; omitted fields stay."""
+
+    key_calls_per_minute: int | None
+    tenant_calls_per_minute: int | None
+    memories_max: int | None
+    is_boot_required: bool
+    is_promotion_automatic: bool
+    retention: tuple[str, ...]
+    parameters: tuple[str, ...]
+    are_reads_audited: bool
+
+
+OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
+"""Limits of a tenant, which its own admins may not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from commonbrain.model.errors import (
     LimitExceededError,
     RejectedError,
 )
-from commonbrain.model.scope import Caller, check_claims
+from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import ClientInfo, printable_name
 from commonbrain.storage.interface import ADMITTING
 from commonbrain_server.guard import guard_of
@@ -33,7 +33,7 @@ from commonbrain_server.http.sessions import (
     set_started,
     shared_key,
 )
-from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.authentication import Authenticator, check_claims
 from commonbrain_server.upload_places import UploadPlaces
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"

@@ -30,10 +30,11 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Conflict
 from commonbrain.model.memory import State
 from commonbrain.model.recall_result import ConfidenceSummary, Item
-from commonbrain.model.scope import Scope, Trust, check_claims
+from commonbrain.model.scope import Scope, Trust
 from commonbrain.retrieval.get import AccessStatus, ChangeEvent
 from commonbrain.retrieval.provenance import Provenance
 from commonbrain_server.operations.train import TRAIN, TrainRequest
+from commonbrain_server.security.authentication import check_claims
 
 _TYPES: Final[Mapping[Kind, str]] = {Kind.RULE: "policy"}
 """Kinds with another name in Brainstem."""

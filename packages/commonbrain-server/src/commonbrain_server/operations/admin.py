@@ -21,7 +21,7 @@ from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
 from commonbrain.model.paging import Listing, Page, more_line
-from commonbrain.model.scope import Policy, PolicyChange, Role, Trust
+from commonbrain.model.scope import Policy, Role, Trust
 from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
 from commonbrain_server.security.key_texts import KEY_SIGN
@@ -31,6 +31,7 @@ from commonbrain_server.tenants import (
     AgentRequest,
     KeyRequest,
     NewKey,
+    PolicyChange,
     Usage,
     admin_of,
 )

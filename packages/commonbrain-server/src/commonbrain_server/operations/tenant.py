@@ -11,11 +11,11 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.paging import Listing, more_line
 from commonbrain.model.parameters import POLICY_PARAMETERS
-from commonbrain.model.scope import PolicyChange, Role
+from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import Tenant
 from commonbrain_server.operations.admin import policy_change, render_policy, render_usage
-from commonbrain_server.tenants import Usage, tenants_of
+from commonbrain_server.tenants import PolicyChange, Usage, tenants_of
 
 
 class TenantRequest(VerbRequest):

@@ -264,3 +264,22 @@ class LruCache(Generic[K, V]):
         """Remove a value."""
         with self._lock:
             self._values.pop(name, None)
+
+
+def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> None:
+    """Reject a caller that claims to be another than its credential; None claims nothing.
+
+    Raises:
+        RejectedError: `tenant_mismatch` or `agent_mismatch`.
+
+    """
+    for what, claimed, known in (
+        ("tenant", tenant, caller.tenant),
+        ("agent", agent, caller.agent),
+    ):
+        if claimed is not None and claimed != known:
+            raise RejectedError(
+                f"The credential belongs to another {what} than the call claims.",
+                code=f"{what}_mismatch",
+                hint=f"Omit the {what}: the credential determines it.",
+            )
