@@ -5,21 +5,18 @@ What the model is shown is read from the requests that it was sent; what was kep
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 import commonbrain
 from commonbrain.client import Brain
 from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
-from tests.clients.processes import Place
+from tests.clients.processes import Place, patient_hooks, wait_for_hooks
 from tests.clients.scripted_model import ScriptedModel
 from tests.plugin_files import PLUGIN, REPOSITORY
-from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.clients
 
@@ -46,11 +43,7 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
     environment = {
         **place.environment,
         "PATH": f"{server_command.parent}:{place.environment['PATH']}",
-        "COMMONBRAIN_STORE": str(store),
-        # Below the client's own patience, and more than a busy machine takes.
-        "COMMONBRAIN_HOOK_START_TIMEOUT_S": "9",
-        "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "5",
-        "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S": "7",
+        **patient_hooks(store),
     }
     return ClaudeCode(
         place=replace(place, environment=environment),
@@ -60,23 +53,6 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
         prompt="Why did we choose Postgres over MySQL?",
         last_words=LAST_WORDS,
     )
-
-
-def wait_for_hooks(store: Path) -> None:
-    """Wait for what goes on after the client is gone, known by its command line and folder."""
-    running = [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if "--detached" in (one.info["cmdline"] or ()) and uses(one, store)
-    ]
-    _, alive = psutil.wait_procs(running, timeout=TIMEOUT_S)
-    assert not alive
-
-
-def uses(process: psutil.Process, store: Path) -> bool:
-    with suppress(psutil.Error):
-        return process.environ().get("COMMONBRAIN_STORE") == str(store)
-    return False
 
 
 def shown(model: ScriptedModel) -> str:
