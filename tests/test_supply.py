@@ -124,13 +124,13 @@ def test_formula_names_the_wheels_of_the_release_and_of_the_lock_by_their_digest
     written = tmp_path / "commonbrain.rb"
     written.write_text(formula(tmp_path), "utf-8")
 
-    found = re.findall(
+    wheels = re.findall(
         r'url "(\S+)", using: :nounzip\s+sha256 "([0-9a-f]{64})"', written.read_text()
     )
-    ours = {digest for url, digest in found if url.startswith(f"{RELEASES}/v1.2.3/")}
+    ours = {digest for url, digest in wheels if url.startswith(f"{RELEASES}/v1.2.3/")}
     assert ours == digests
     lock = (ROOT / "uv.lock").read_text("utf-8")
-    others = [one for one in found if one[1] not in ours]
+    others = [one for one in wheels if one[1] not in ours]
     assert all(f'url = "{url}", hash = "sha256:{digest}"' in lock for url, digest in others)
     if ruby := shutil.which("ruby"):
         subprocess.run([ruby, "-c", written], check=True, capture_output=True)
