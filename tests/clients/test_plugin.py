@@ -152,6 +152,16 @@ def test_subagent_is_shown_what_binds_and_what_is_known_of_its_task(
     assert "rounds down, as the bank does" in own
 
 
+def test_what_the_user_says_waits_for_a_person(
+    claude: ClaudeCode, brain: Brain, store: Path
+) -> None:
+    replace(claude, prompt="From now on use pnpm instead of npm").converse()
+    wait_for_hooks(store)
+
+    (held,) = brain.review("proposals").proposals
+    assert held.memory.headline == "use pnpm instead of npm"
+
+
 def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(
     claude: ClaudeCode, store: Path, place: Place
 ) -> None:
