@@ -159,7 +159,7 @@ check-release-files:
 # Build the packages, check and use them, and list what they install in build/sbom.cdx.json.
 release-check: build check-dist
 
-# Check and use the packages in dist, build them again to compare, and write the bill of materials.
+# Check and use the packages in dist, build them again to compare, write their bill and the formula.
 check-dist:
     {{ release_tool }} twine check --strict dist/*.whl dist/*.tar.gz
     COMMONBRAIN_TEST_DIST=dist pytest --packages tests/packages
@@ -168,6 +168,7 @@ check-dist:
     uv pip install --quiet --no-build --python build/release dist/commonbrain-*.whl dist/commonbrain_assets-*.whl dist/commonbrain_minilm-*.whl
     {{ release_tool }} cyclonedx-py environment --output-reproducible --output-file build/environment.cdx.json build/release
     python -m tests.packages.bill_of_materials build/environment.cdx.json dist build/sbom.cdx.json
+    python -m tests.packages.homebrew_formula dist build/commonbrain.rb
 
 # Set the next version (major, minor or patch) everywhere, date the changelog, commit and tag.
 release part:

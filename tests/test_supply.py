@@ -1,16 +1,30 @@
 """What the packages are built from: pinned, hashed, and named in bills of materials."""
 
 import base64
+import hashlib
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import requires
+from pathlib import Path
 from typing import Any
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.build_requirements import ROOT, build_requirements
+from tests.packages.artifacts import INSTALLED
+from tests.packages.homebrew_formula import (
+    PLATFORMS,
+    RELEASES,
+    formula,
+    locked_packages,
+    wheels_of,
+)
 
 PACKAGES = ROOT / "packages"
 WORKFLOWS = [*(ROOT / ".github" / "workflows").glob("*.yml")]
@@ -76,6 +90,60 @@ def test_job_that_builds_a_release_installs_nothing_before() -> None:
     attested = [step for step in jobs["publish"]["steps"] if "attest" in step.get("uses", "")]
     assert any("dist/*" in step["with"]["subject-path"] for step in attested)
     assert any(step["with"].get("sbom-path") == "sbom/sbom.cdx.json" for step in attested)
+
+
+def test_what_a_release_publishes_is_of_one_version_and_attested() -> None:
+    [workflow] = [one for one in WORKFLOWS if one.name == "release.yml"]
+    jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"]
+
+    # An image or an entry of a registry names packages that must be there.
+    assert {name for name, job in jobs.items() if job.get("needs") == "publish"} == {
+        "image",
+        "mcp-registry",
+    }
+    runs = {
+        name: " ".join(step.get("run", "") for step in job["steps"]) for name, job in jobs.items()
+    }
+    assert "formula/*" in runs["publish"]
+    assert "deploy/Dockerfile" in runs["image"]
+    assert "--version | grep" in runs["image"]
+    assert "publish server.json" in runs["mcp-registry"]
+    [attested] = [one for one in jobs["image"]["steps"] if "attest" in one.get("uses", "")]
+    assert attested["with"]["subject-digest"] == "${{ steps.push.outputs.digest }}"
+    assert not re.search(r"secrets\.", workflow.read_text("utf-8"))
+
+
+def test_formula_names_the_wheels_of_the_release_and_of_the_lock_by_their_digests(
+    tmp_path: Path,
+) -> None:
+    digests: set[str] = set()
+    for name in INSTALLED:
+        file = tmp_path / f"{name}-1.2.3-py3-none-any.whl"
+        file.write_text(name)
+        digests.add(hashlib.sha256(file.read_bytes()).hexdigest())
+    written = tmp_path / "commonbrain.rb"
+    written.write_text(formula(tmp_path), "utf-8")
+
+    wheels = re.findall(
+        r'url "(\S+)", using: :nounzip\s+sha256 "([0-9a-f]{64})"', written.read_text()
+    )
+    ours = {digest for url, digest in wheels if url.startswith(f"{RELEASES}/v1.2.3/")}
+    assert ours == digests
+    lock = (ROOT / "uv.lock").read_text("utf-8")
+    others = [one for one in wheels if one[1] not in ours]
+    assert all(f'url = "{url}", hash = "sha256:{digest}"' in lock for url, digest in others)
+    if ruby := shutil.which("ruby"):
+        subprocess.run([ruby, "-c", written], check=True, capture_output=True)
+
+
+def test_formula_has_everything_that_the_command_needs_on_every_platform() -> None:
+    packages = locked_packages()
+    for platform in PLATFORMS:
+        names = {one.name for one in wheels_of(platform, packages)}
+        for text in requires("commonbrain") or ():
+            needed = Requirement(text)
+            if needed.marker is None and not needed.name.startswith("commonbrain"):
+                assert canonicalize_name(needed.name) in names, platform
 
 
 def test_bill_of_the_model_names_origin_licence_and_the_wheel_that_is_downloaded() -> None:

@@ -1,7 +1,7 @@
 """Agents that call a server's tools when their model says so, each as its users run it."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,12 +29,28 @@ class Agent:
 
 def run(agent: Agent, place: Place, *, modules: Path, node: Path, calls: str) -> str:
     """Let its model call one tool without arguments; give what the model is shown of it."""
+    script = [ToolCall(agent.prefix + calls, {})]
+    model = converse(agent, place, modules=modules, node=node, script=script)
+    return json.dumps(model.result(0)["content"])
+
+
+def converse(
+    agent: Agent,
+    place: Place,
+    *,
+    modules: Path,
+    node: Path,
+    script: Sequence[ToolCall] = (),
+    prompt: str = ASKED,
+) -> ScriptedModel:
+    """Run a new process to the end of a script, from what its user asks."""
     agent.prepare(place.home)
-    with ScriptedModel([ToolCall(agent.prefix + calls, {})]) as model:
-        command = agent.command(modules / agent.package, node, model.url)
+    with ScriptedModel(script) as model:
+        words = agent.command(modules / agent.package, node, model.url)
+        command = [prompt if word == ASKED else word for word in words]
         ended = place.run(command, timeout_s=RUN_S_MAX, **agent.environment(model.url))
     assert ended.status == 0, ended
-    return json.dumps(model.result(0)["content"])
+    return model
 
 
 def _merge(file: Path, more: Mapping[str, Any]) -> None:
@@ -60,6 +76,21 @@ def codex_command(package: Path, url: str, *more: str) -> tuple[str | Path, ...]
 def _codex(package: Path, _node: Path, url: str) -> tuple[str | Path, ...]:
     approved = 'mcp_servers.commonbrain.default_tools_approval_mode="approve"'
     return codex_command(package, url, "-c", approved)
+
+
+def _copilot(package: Path, _node: Path, _url: str) -> tuple[str | Path, ...]:
+    return (package / "copilot", "-p", ASKED, "--allow-all-tools")
+
+
+def _copilot_environment(url: str) -> Mapping[str, str]:
+    return {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_MODEL": "claude-sonnet-4.5",
+        "COPILOT_PROVIDER_TYPE": "anthropic",
+        "COPILOT_PROVIDER_BASE_URL": url,
+        "COPILOT_PROVIDER_API_KEY": "scripted",
+    }
 
 
 def _opencode(package: Path, _node: Path, _url: str) -> tuple[str | Path, ...]:
@@ -93,6 +124,12 @@ AGENTS: Final[Mapping[str, Agent]] = {
         command=_codex,
         environment=lambda _: {"SCRIPTED_KEY": "scripted"},
         prefix="mcp__commonbrain__",
+    ),
+    "copilot": Agent(
+        package="@github/copilot-linux-x64",
+        command=_copilot,
+        environment=_copilot_environment,
+        prefix="commonbrain-",
     ),
     "gemini": Agent(
         package="@google/gemini-cli",

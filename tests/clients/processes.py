@@ -8,6 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
+from tests.processes import TIMEOUT_S
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -53,6 +57,30 @@ class Place:
             # Servers it started live in its group, and may outlive a client that crashed.
             _kill_group(process)
         return Ended(status=process.returncode, out=out, err=err)
+
+
+def patient_hooks(store: Path) -> Mapping[str, str]:
+    """Let hooks of a store take more than a busy machine does, and less than their clients wait."""
+    limits = {"START": "9", "PROMPT": "5", "EDIT": "7"}
+    named = {f"COMMONBRAIN_HOOK_{name}_TIMEOUT_S": limit for name, limit in limits.items()}
+    return {"COMMONBRAIN_STORE": str(store), **named}
+
+
+def wait_for_hooks(store: Path) -> None:
+    """Wait for what goes on after the client is gone, known by its command line and store."""
+    running = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if "--detached" in (one.info["cmdline"] or ()) and _uses(one, store)
+    ]
+    _, alive = psutil.wait_procs(running, timeout=TIMEOUT_S)
+    assert not alive
+
+
+def _uses(process: psutil.Process, store: Path) -> bool:
+    with suppress(psutil.Error):
+        return process.environ().get("COMMONBRAIN_STORE") == str(store)
+    return False
 
 
 def _kill_group(process: subprocess.Popen[str]) -> None:

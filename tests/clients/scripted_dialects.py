@@ -13,6 +13,10 @@ from typing import Any, Final, TypeAlias
 Json: TypeAlias = dict[str, Any]
 
 
+FREE_INPUT: Final = "input"
+"""The only argument of a tool of the Responses API that takes text and no JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call of the script, by the name the client gives the tool."""
@@ -35,7 +39,8 @@ class Dialect:
 
 
 def _responses_results(body: Json) -> list[Json]:
-    items = [item for item in body["input"] if item.get("type") == "function_call_output"]
+    outputs = {"function_call_output", "custom_tool_call_output"}
+    items = [item for item in body["input"] if item.get("type") in outputs]
     return [{"content": _as_text(item["output"])} for item in items]
 
 
@@ -43,6 +48,9 @@ def _responses_say(message: ToolCall | str, id_: str) -> Iterator[str]:
     if isinstance(message, str):
         content = [{"type": "output_text", "text": message}]
         item: Json = {"type": "message", "role": "assistant", "id": id_, "content": content}
+    elif FREE_INPUT in message.arguments:
+        item = {"type": "custom_tool_call", "id": id_, "call_id": id_, "name": message.name}
+        item |= message.arguments
     else:
         # The tools of each server have a namespace.
         namespace, _, name = message.name.rpartition("__")

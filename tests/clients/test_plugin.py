@@ -5,21 +5,18 @@ What the model is shown is read from the requests that it was sent; what was kep
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 import commonbrain
 from commonbrain.client import Brain
 from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
-from tests.clients.processes import Place
+from tests.clients.processes import Place, patient_hooks, wait_for_hooks
 from tests.clients.scripted_model import ScriptedModel
 from tests.plugin_files import PLUGIN, REPOSITORY
-from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.clients
 
@@ -46,11 +43,7 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
     environment = {
         **place.environment,
         "PATH": f"{server_command.parent}:{place.environment['PATH']}",
-        "COMMONBRAIN_STORE": str(store),
-        # Below the client's own patience, and more than a busy machine takes.
-        "COMMONBRAIN_HOOK_START_TIMEOUT_S": "9",
-        "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "5",
-        "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S": "7",
+        **patient_hooks(store),
     }
     return ClaudeCode(
         place=replace(place, environment=environment),
@@ -60,23 +53,6 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
         prompt="Why did we choose Postgres over MySQL?",
         last_words=LAST_WORDS,
     )
-
-
-def wait_for_hooks(store: Path) -> None:
-    """Wait for what goes on after the client is gone, known by its command line and folder."""
-    running = [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if "--detached" in (one.info["cmdline"] or ()) and uses(one, store)
-    ]
-    _, alive = psutil.wait_procs(running, timeout=TIMEOUT_S)
-    assert not alive
-
-
-def uses(process: psutil.Process, store: Path) -> bool:
-    with suppress(psutil.Error):
-        return process.environ().get("COMMONBRAIN_STORE") == str(store)
-    return False
 
 
 def shown(model: ScriptedModel) -> str:
@@ -174,6 +150,16 @@ def test_subagent_is_shown_what_binds_and_what_is_known_of_its_task(
     assert task["prompt"] in own
     assert RULE in own
     assert "rounds down, as the bank does" in own
+
+
+def test_what_the_user_says_waits_for_a_person(
+    claude: ClaudeCode, brain: Brain, store: Path
+) -> None:
+    replace(claude, prompt="From now on use pnpm instead of npm").converse()
+    wait_for_hooks(store)
+
+    (held,) = brain.review("proposals").proposals
+    assert held.memory.headline == "use pnpm instead of npm"
 
 
 def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(
