@@ -1,5 +1,6 @@
 """`brain serve` as people start it: processes on a port, told to stop, several on one store."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -13,16 +14,19 @@ from typing import Any
 import httpx2
 import pytest
 from commonbrain_server.http.server import proxies_of
-from commonbrain_server.settings import load_server_settings
+from commonbrain_server.settings import ServerSettings, load_server_settings
+from mcp.client.subscriptions import SubscriptionLost
 
+from commonbrain.mcp.resources import INBOX_URI
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.storage.sqlite.driver import driver
 from tests.hooking import call_hook
 from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment, command
-from tests.serving import free_port, started
+from tests.serving import client_at, free_port, started
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+DRAIN_S = ServerSettings.model_fields["drain_s"].default
 KETTLE = {"text": "The kettle is in the blue cupboard.", "kind": "fact"}
 
 
@@ -82,6 +86,26 @@ def test_stopping_server_closes_its_port_and_finishes_calls_in_progress(path: Pa
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert b'"status":"stored"' in answer
+    assert b"Traceback" not in complaints
+
+
+def test_stopping_server_does_not_wait_for_a_client_that_listens(path: Path) -> None:
+    port = free_port()
+
+    async def listen(server: subprocess.Popen[bytes]) -> None:
+        async with (
+            client_at(f"http://127.0.0.1:{port}", key="any") as client,
+            client.listen(resource_subscriptions=[INBOX_URI]) as events,
+        ):
+            server.send_signal(signal.SIGTERM)
+            with pytest.raises(SubscriptionLost):
+                await anext(events)
+
+    with started(path, port=port) as server:
+        asyncio.run(listen(server))
+        server.wait(DRAIN_S / 2)
+        complaints = server.stderr.read() if server.stderr else b""
+
     assert b"Traceback" not in complaints
 
 

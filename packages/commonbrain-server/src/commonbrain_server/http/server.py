@@ -39,6 +39,7 @@ from commonbrain_server.dev_servers import login, postgres_server, redis_server
 from commonbrain_server.guard import guard_services
 from commonbrain_server.http.app import HEALTH_PATHS, BodyLimits, add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
+from commonbrain_server.http.sessions import MCP_PATH
 from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.logins import (
@@ -145,6 +146,14 @@ class BoundedProtocol(H11Protocol):
         self._unset_head_deadline()
         if self._task is not None and self._request.disconnected:
             self._task.cancel()
+
+    def shutdown(self) -> None:
+        """Let a call finish, but not a stream of notifications, which has no end of its own."""
+        super().shutdown()
+        cycle = self.cycle
+        is_streaming = cycle and cycle.response_started and not cycle.response_complete
+        if is_streaming and cycle.scope["path"] == MCP_PATH:
+            self.transport.close()
 
     async def _serve(self, *scope_receive_send: Any) -> None:  # noqa: ANN401 as the server has them
         self._task, self._request = asyncio.current_task(), self.cycle
