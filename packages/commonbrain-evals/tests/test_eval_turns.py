@@ -22,7 +22,9 @@ def test_hooks_show_little_in_ordinary_work() -> None:
 
     report = evaluate(notes, half, embedder=make_embedder(load_settings()))
 
-    figure = report.figures[0]
-    assert figure["events"] == len(half)
-    assert figure["shown"] <= 0.1
-    assert figure["found"] >= 0.4
+    every, prompts, *_ = report.figures
+    assert every["events"] == len(half)
+    assert every["shown"] <= 0.07
+    assert every["found"] >= 0.4
+    assert prompts["noise"] <= 0.05
+    assert prompts["found"] >= 0.5

@@ -3,7 +3,8 @@
 A cosine alone cannot: "explain how Kafka works" is as near to a fact on Kafka as "why did we take
 NATS?". So a candidate's cosine is weighed with the share of the prompt's words that it has, and
 with what the prompt asks for: what is ours, what anyone could answer, or an order on the code at
-hand. The weights were fitted by logistic regression; `brain eval prompts` measures the result.
+hand. The weights were fitted by logistic regression; `brain eval prompts` and `brain eval turns`
+measure the result.
 """
 
 from __future__ import annotations
@@ -165,13 +166,12 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "long": -1.15,
 }
 SIZE_WEIGHT: Final = -0.6
-"""Of the logarithm of the number of memories: each is one more that may be near by chance.
+"""Of the logarithm of the number of memories: each is one more that may be near by chance."""
+_SIZE_MIN: Final = 125
+"""Smaller stores are as strict as this one: what a project notes is near to any of its prompts.
 
-It was chosen so that stores of 30, 60 and 125 memories show something at the same share of
-unrelated prompts.
+With 30, a project with 25 notes shows three times as often what is of no use.
 """
-_SIZE_MIN: Final = 30
-"""Smaller stores are as strict as this one: there, one chance match shows in many prompts."""
 _SIZE_MAX: Final = 2000
 """Memories that are counted at most; a larger store is treated alike."""
 _JUDGED: Final = 10
