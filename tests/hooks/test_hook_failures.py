@@ -7,6 +7,8 @@ from typing import Final
 import pytest
 
 import commonbrain
+from commonbrain.api.project_folder import FolderConfig
+from commonbrain.hooks.failure_log import captures_failures
 from commonbrain.hooks.table import read_event
 from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.text.tokens import estimate
@@ -483,6 +485,22 @@ def test_fix_is_found_by_hand_by_what_a_command_printed(learnt: Path) -> None:
         assert brain.why_failed("1 passed in 0.21s") is None
     reply = run_brain("--store", str(learnt), "why-failed", "-", stdin=OUTPUT.encode())
     assert (reply.status, FILE in reply.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("store", "variables", "is_recorded"),
+    [
+        (None, {"COMMONBRAIN_SECRETS_DIR": "/run/secrets"}, False),
+        ("https://brain.example.org", {"COMMONBRAIN_SECRETS_DIR": "/run/secrets"}, True),
+        (None, {"COMMONBRAIN_STORE": "postgresql://db/brain"}, True),
+    ],
+)
+def test_failures_are_not_recorded_where_the_store_may_be_sealed(
+    store: str | None,
+    variables: dict[str, str],
+    is_recorded: bool,  # noqa: FBT001 a parameter of the test
+) -> None:
+    assert captures_failures(FolderConfig(), variables, store=store) is is_recorded
 
 
 def test_output_of_any_length_is_read_from_stdin_at_both_ends(learnt: Path) -> None:

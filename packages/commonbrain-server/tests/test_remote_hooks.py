@@ -210,11 +210,11 @@ def test_words_of_a_user_are_a_persons_only_with_a_key_of_a_person(
 ) -> None:
     brain, _ = shared
     prompt = "From now on use pnpm instead of npm"
-    said = replace(hooks, key=key).call(
+    answered = replace(hooks, key=key).call(
         "user-prompt-submit", "--detached", prompt=prompt, **variables
     )
 
-    assert (said.status, said.out, said.err) == (0, "", "")
+    assert (answered.status, answered.out, answered.err) == (0, "", "")
     active = [one.id for one in brain.list(limit=10).memories]
     waiting = [one.memory.id for one in brain.review("proposals").proposals]
     assert bool(waiting) is (authority is Authority.CAPTURED)
@@ -324,7 +324,7 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         assert hooks.call("file-edited", tool_input=edit, **common).status == 0
 
     sent = [body for _, body in answers.requests]
-    [said] = [one["fields"]["statements"] for one in sent if one["client"] == "codex"]
+    [statements] = [one["fields"]["statements"] for one in sent if one["client"] == "codex"]
     fields = {one["event"]: one["fields"] for one in sent if one["client"] != "codex"}
     excerpt = fields["post-tool-use-failure"]["failed"]
     assert "MissingGreenlet" in excerpt
@@ -347,7 +347,7 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
             ]
         },
     }
-    assert said == [{"text": "use npm ci", "kind": "rule", "is_explicit": True}]
+    assert statements == [{"text": "use npm ci", "kind": "rule", "is_explicit": True}]
     assert len(answers.requests) == len(fields) + 1
     for headers, body in answers.requests:
         assert headers["Authorization"] == "Bearer key-of-ann"

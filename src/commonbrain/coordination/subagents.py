@@ -54,7 +54,8 @@ class PendingSubagents:
         """
         with write_unit(self.services, self.caller) as unit:
             one = (to_millis(unit.now), kind, list(memory_ids))
-            _write(unit, _KEY, [*_pending(unit), one][-_PENDING_MAX:], lasting=_WAITING)
+            pending = [*_pending(unit), one][-_PENDING_MAX:]
+            _write(unit, _KEY, listed=pending, lasting=_WAITING)
 
     def take(self, kind: str) -> Sequence[str]:
         """Return the ids for the subagent that was asked for first, of this type if one is.
@@ -68,7 +69,8 @@ class PendingSubagents:
             if not pending:
                 return ()
             taken = next((one for one in pending if one[1] == kind), pending[0])
-            _write(unit, _KEY, [one for one in pending if one is not taken], lasting=_WAITING)
+            rest = [one for one in pending if one is not taken]
+            _write(unit, _KEY, listed=rest, lasting=_WAITING)
         return taken[2]
 
 
@@ -99,7 +101,7 @@ class ShownToSubagent:
             return
         with suppress(UnavailableError), write_unit(self.services, self.caller) as unit:
             shown = dict.fromkeys([*_read(unit, self._key), *memory_ids])
-            _write(unit, self._key, list(shown)[-_SHOWN_MAX:], lasting=_SHOWN_FOR)
+            _write(unit, self._key, listed=list(shown)[-_SHOWN_MAX:], lasting=_SHOWN_FOR)
 
     @property
     def _key(self) -> str:
@@ -116,7 +118,7 @@ def _read(unit: UnitOfWork, key: str) -> list[Any]:
     return json.loads(next((one.value for one in notes if one.key == key), "[]"))
 
 
-def _write(unit: UnitOfWork, key: str, listed: Sequence[Any], *, lasting: timedelta) -> None:
+def _write(unit: UnitOfWork, key: str, *, listed: Sequence[Any], lasting: timedelta) -> None:
     unit.tx.scratchpad.put(
         Note(
             key=key,

@@ -171,10 +171,10 @@ def _used(context: HookContext) -> Mapping[str, Any]:
     event = context.event
     if event.files:
         return _tool(context)
-    return {**_found(context), "subagent": event.subagent}
+    return {**_results(context), "subagent": event.subagent}
 
 
-def _found(context: HookContext) -> Mapping[str, Any]:
+def _results(context: HookContext) -> Mapping[str, Any]:
     return {**found_in(context.event), "turn": context.event.turn[:NAME_CHARS_MAX]}
 
 
@@ -206,7 +206,7 @@ NEEDS: Final[Mapping[HookAction, Callable[[HookContext], Mapping[str, Any]]]] = 
     HookAction.RECALL: _prompt,
     HookAction.TOOL: _tool,
     HookAction.TOOL_USED: _used,
-    HookAction.NOTE: _found,
+    HookAction.NOTE: _results,
     HookAction.PRIME: lambda context: {
         "subagent": context.event.subagent,
         "subagent_type": context.event.subagent_type,

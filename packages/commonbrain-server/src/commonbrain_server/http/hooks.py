@@ -151,8 +151,8 @@ def _handle(brain: Brain, request: HookCallRequest) -> HookReply:
 
 def _event_of(fields: EventFields, *, session: str | None) -> HookEvent:
     given = fields.model_dump()
-    found = {name: given.pop(name) for name in found_in(HookEvent())}
-    return with_found(HookEvent(session=session or "", **given), found)
+    results = {name: given.pop(name) for name in found_in(HookEvent())}
+    return with_found(HookEvent(session=session or "", **given), results)
 
 
 HOOK: Final[Operation[Any, Any]] = Operation(
