@@ -15,7 +15,7 @@ from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.hooks.actions import HookRequest, perform
-from commonbrain.hooks.runner import is_idle
+from commonbrain.hooks.readiness import is_idle
 from commonbrain.hooks.table import HOOKS, HookEvent, read_event
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.storage.sqlite.driver import driver, may_mention

@@ -11,12 +11,12 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
@@ -25,13 +25,12 @@ from commonbrain.api.project_folder import (
     find_folder_config,
     trust_project,
 )
+from commonbrain.hooks.readiness import is_idle, shows_rules, with_findings
 from commonbrain.hooks.remote import HookContext, RemoteMemory, ask_remote
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
     LIMITS_S,
-    SHOWS_RULES,
-    TOOL,
     Hook,
     HookAction,
     HookEvent,
@@ -50,18 +49,12 @@ from commonbrain.runtime.callers import (
     is_attended,
     is_off,
     may_share,
-    runs_for_agent,
-    store_may_mention,
     store_socket,
 )
 from commonbrain.runtime.local_socket import ask
 from commonbrain.runtime.pause import pause_in
-from commonbrain.text.code_names import read_edit
 from commonbrain.text.private_parts import without_private_values
-from commonbrain.text.prompts import is_trivial, may_last, typed_text
-
-if TYPE_CHECKING:
-    from commonbrain.text.user_statements import UserStatement
+from commonbrain.text.prompts import may_last, typed_text
 
 _UNREAD: Final = "The memory could not be read, so rules that bind here may be missing"
 """What an agent is told where a sealed store has no key."""
@@ -203,7 +196,7 @@ def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
     elif not is_disabled(os.environ) and pause_in(os.environ) is None:
         until = began + limit_s(hook.action, os.environ)
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
-        if running.code in KEYLESS and _shows_rules(hook, running.command):
+        if running.code in KEYLESS and shows_rules(hook, running.command):
             # Nobody reads the stderr of a hook that does not fail.
             running.answer = _formatted(hook, inert_line(f"{_UNREAD}: {running.complaint}"))
         if running.is_late:
@@ -230,138 +223,6 @@ def run_until(running: HookOutput, answer: Callable[[], None], *, until: float) 
     if worker.is_alive() and not running.answer:
         running.is_late = True
         running.complaint = "The hook timed out."
-
-
-def is_idle(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
-) -> bool:
-    """Return whether there is nothing to do, before slow imports."""
-    if not folder.has_hooks and hook.action not in SHOWS_RULES:
-        return True
-    match hook.action:
-        case HookAction.BOOT | HookAction.PRIME:
-            is_needed = True
-        case HookAction.RECALL:
-            is_needed = not is_trivial(typed_text(event.prompt))
-        case HookAction.TOOL:
-            is_needed = _is_before_known(event, folder=folder, store=store, runs=runs)
-        case HookAction.TOOL_USED:
-            # Other clients were shown what is known of a file before the edit.
-            is_shown_after = bool(event.files) and (hook.client, TOOL) not in HOOKS
-            is_needed = bool(event.failed or event.fixed) or (
-                is_shown_after and _is_worth_a_search(event, store=store, runs=runs)
-            )
-        case HookAction.NOTE:
-            is_needed = bool(event.statements)
-        case HookAction.CAPTURE:
-            # A prompt is time-critical and does not need this import.
-            from commonbrain.text.capture import select_captured  # noqa: PLC0415
-
-            is_needed = bool(select_captured(event.reply, capture_mode(folder, os.environ)))
-        case HookAction.SUMMARISE:
-            is_captured = capture_mode(folder, os.environ) != "off"
-            is_needed = is_captured and not is_trivial(event.summary)
-        case HookAction.END:
-            is_needed = bool(event.session)
-    return not is_needed
-
-
-def _is_before_known(
-    event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
-) -> bool:
-    """Return whether a store may know something of a task, an edit or a command."""
-    if event.task:
-        return folder.has_hooks and not is_trivial(typed_text(event.task))
-    if event.files:
-        return folder.has_hooks and _is_worth_a_search(event, store=store, runs=runs)
-    return _may_name_command(event, store=store, runs=runs)
-
-
-def _with_found(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: str | Path | None, runs: HookRuns
-) -> HookEvent:
-    """Return an event with what is found in it here: failures, fixes, what the user says.
-
-    The log of failures and the prompt stay on this machine, wherever the store is.
-    """
-    if not folder.has_hooks:
-        return event
-    match hook.action:
-        case HookAction.TOOL_USED | HookAction.END:
-            # Only these hooks need the import.
-            from commonbrain.hooks.failure_log import (  # noqa: PLC0415
-                FailureLog,
-                captures_failures,
-            )
-
-            log = FailureLog(runs, event.session)
-            if hook.action is HookAction.TOOL_USED:
-                is_recorded = captures_failures(folder, os.environ, store=store)
-                return log.follow(event, is_recorded=is_recorded)
-            log.forget()
-        case HookAction.NOTE:
-            is_off = runs_for_agent(os.environ) or capture_mode(folder, os.environ) == "off"
-            return event if is_off else replace(event, statements=_said_in(event.prompt))
-        case _:
-            pass
-    return event
-
-
-def _said_in(prompt: str) -> tuple[UserStatement, ...]:
-    """Return what the user says that is to last, without what has a secret.
-
-    Of a prompt of several paragraphs some may be pasted, so that nothing in it is explicit.
-    """
-    # Only prompts that may say so load the rules of English.
-    from commonbrain.hooks.failure_log import screened  # noqa: PLC0415
-    from commonbrain.text.user_statements import statements_in  # noqa: PLC0415
-
-    is_typed = "\n" not in typed_text(prompt).strip()
-    return tuple(
-        replace(one, is_explicit=one.is_explicit and is_typed)
-        for one in statements_in(prompt)
-        if screened(one.text) == one.text
-    )
-
-
-def _is_worth_a_search(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
-    """Return whether a store may name the code of an edit whose files are new to the session."""
-    files = tuple(one for one in event.files if not runs.has_searched(event.conversation, one))
-    if not files:
-        return False
-    code = read_edit(files, event.edited, folder=str(event.folder or ""))
-    return store_may_mention(store, code.terms, environment=os.environ)
-
-
-def _may_name_command(event: HookEvent, *, store: str | Path | None, runs: HookRuns) -> bool:
-    """Return whether a store may name a command that is new to the conversation.
-
-    A store that names none is not asked again, except about commits, deploys and the like.
-    """
-    # Only this hook needs the import.
-    from commonbrain.text.commands import read_commands  # noqa: PLC0415
-
-    commands = [
-        one
-        for one in read_commands(event.command)
-        # Rules on commits, deploys and the like may be stored at any time.
-        if one.kinds or not runs.has_searched(event.conversation, one.key)
-    ]
-    phrases = list(dict.fromkeys(one for command in commands for one in command.phrases))
-    is_named = bool(phrases) and store_may_mention(store, phrases, environment=os.environ)
-    if commands and not is_named:
-        keys = tuple(one.key for one in commands if not one.kinds)
-        runs.mark_searched(event.conversation, keys)
-    return is_named
-
-
-def _shows_rules(hook: Hook, command: str) -> bool:
-    """Return whether rules that bind may be missing: of commands, those that rules are about."""
-    if hook.action is not HookAction.TOOL:
-        return hook.action in SHOWS_RULES
-    from commonbrain.text.commands import read_commands  # noqa: PLC0415 see above
-
-    return any(one.kinds for one in read_commands(command))
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
@@ -418,7 +279,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     if not call.is_detached:
         runs.note(hook.client, hook.event)
     store = call.url or call.store
-    event = _with_found(hook, event, folder=folder, store=store, runs=runs)
+    event = with_findings(hook, event, folder=folder, store=store, runs=runs)
     if is_idle(hook, event, folder=folder, store=store, runs=runs):
         return
     if _hand_over(hook, event, folder=folder, call=call, raw=raw):
@@ -468,7 +329,7 @@ def _show(running: HookOutput, context: HookContext, *, text: str | None) -> Non
     """Record the text for the client's model, and for the status line how much it shows."""
     running.answer = _formatted(context.hook, text)
     if text and context.event.failed:
-        from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415 see `_with_found`
+        from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415 see `with_findings`
 
         log = FailureLog(context.runs, context.event.session)
         for id_ in ShownCounts.of(text).ids[:1]:
