@@ -22,6 +22,7 @@ from benchmarks.corpus import questions
 from benchmarks.distribution import distributed
 from benchmarks.embedders import embedders
 from benchmarks.growth import growth
+from benchmarks.hook_faults import app as hook_faults
 from benchmarks.hooks import app as hooks
 from benchmarks.invalidation import app as invalidation
 from benchmarks.large_stores import EMBEDDED, Filling
@@ -51,6 +52,7 @@ app.add_typer(sealed)
 app.add_typer(shared_file)
 app.add_typer(invalidation)
 app.add_typer(hooks)
+app.add_typer(hook_faults)
 app.add_typer(boot)
 app.add_typer(messages)
 app.add_typer(traces)
