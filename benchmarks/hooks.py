@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from threading import Event
@@ -40,8 +41,17 @@ for line in sys.stdin:
     print(json.dumps([used * 1000, bool(done.stdout)]), flush=True)
 """
 """Runs hooks as a client does, and says what each cost in ms and whether it answered."""
-WAYS = (signal.SIGKILL, signal.SIGTERM, None, None)
-"""How sessions end, in turn: by a signal, or without one after the hook of their end."""
+HOOK_KILLED, PROCESS_KILLED, STORE_DELETED = "hook killed", "process killed", "store deleted"
+WAYS = (
+    *("SIGKILL", "SIGTERM", "SIGHUP", "session-end", "exit"),
+    *(HOOK_KILLED, PROCESS_KILLED, STORE_DELETED),
+)
+"""How sessions end, in turn. The client gets a signal, sends the hook of the end, or says nothing;
+or a hook, the process of the hooks or the store is lost before it exits."""
+PROMPTS = (
+    "Who closes src/helios_pool.py, wiring alone?",
+    "In which month is the tide table of Hilo printed?",
+)
 LEFT_S = 30.0
 """Longer than the process of the hooks outlives its last client."""
 
@@ -54,7 +64,7 @@ def hooks(memories: int = 10_000, sessions: int = 0, pause_s: float = 1.0) -> No
     time, which leaves out the server's, and wall time differ if other programs use the processor.
 
     With --sessions only these: each has two prompts with a pause between, and no MCP server. They
-    end in different ways; every fourth one waits until the process of the hooks has ended too.
+    end in different ways, see `WAYS`; at times the process of the hooks has to end too.
     """
     if sessions:
         _measure_sessions(sessions, memories=memories, pause_s=pause_s)
@@ -85,77 +95,123 @@ def hooks(memories: int = 10_000, sessions: int = 0, pause_s: float = 1.0) -> No
 
 
 def _measure_sessions(count: int, *, memories: int, pause_s: float) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "b.db"
-        with commonbrain.open(store) as brain:
-            Filling.of(brain)(0, until=memories)
-            brain.remember("src/helios_pool.py is closed by wiring alone.", kind="fact")
-            brain.remember("The tide table of Hilo is printed in May.", kind="fact")
-        state = str(Path(folder) / "state")
-        environment = {**os.environ, "COMMONBRAIN_STORE": str(store), "COMMONBRAIN_STATE": state}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    # The path of a socket is short.
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        shared = _filled(folder / "b.db", memories=memories)
         started = list[list[tuple[float, bool]]]()
         for number in range(count):
-            started.append(_run_session(number, folder, environment, pause_s=pause_s))
-            if number % 4 == 3:  # noqa: PLR2004 see `hooks`
-                _wait_for_none(store)
-        _wait_for_none(store)
-        for at, name in enumerate(("session start", "first prompt", "second prompt")):
+            way = WAYS[number % len(WAYS)]
+            is_own = way == STORE_DELETED
+            store = _filled(folder / f"{number}.db", memories=0) if is_own else shared
+            started.append(_run_session(number, store, way=way, pause_s=pause_s))
+            if number % 4 == 3:  # noqa: PLR2004 often enough
+                _wait_for_none(folder)
+        _wait_for_none(folder)
+        for at, hook in enumerate(("session start", "first prompt", "second prompt")):
             used = [session[at][0] for session in started]
             print(
-                f"{name:<14} process p50 {median(used):6.1f} ms, worst {max(used):6.1f}, "
+                f"{hook:<14} process p50 {median(used):6.1f} ms, worst {max(used):6.1f}, "
                 f"answered {sum(session[at][1] for session in started)} of {count}"
             )
-        print(f"orphans: {len(_servers(store))}")
+        kept = [one for one in (folder / "state").rglob("*") if one.is_file()]
+        sockets = [one for one in folder.glob(".*.local/*") if one.is_socket()]
+        print(
+            f"orphans: {len(_servers(folder))}; sockets: {len(sockets)}; "
+            f"{len(kept)} files of state, {sum(one.stat().st_size for one in kept):,} bytes"
+        )
 
 
-def _run_session(
-    number: int, folder: str, environment: dict[str, str], *, pause_s: float
-) -> list[tuple[float, bool]]:
+def _filled(store: Path, *, memories: int) -> Path:
+    with commonbrain.open(store) as brain:
+        Filling.of(brain)(0, until=memories)
+        brain.remember("src/helios_pool.py is closed by wiring alone.", kind="fact")
+        brain.remember("The tide table of Hilo is printed in May.", kind="fact")
+    return store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Session:
+    """A session of a client."""
+
+    process: subprocess.Popen[str]
+    store: Path
+    name: str
+
+    def send(self, event: str, **more: str) -> None:
+        """Let the client run a hook."""
+        if self.process.stdin is None:
+            raise RuntimeError
+        given = {"session_id": self.name, "cwd": str(self.store.parent), "source": "startup"}
+        line = json.dumps([_command(event), json.dumps({**given, **more})])
+        print(line, file=self.process.stdin, flush=True)
+
+    def call(self, event: str, **more: str) -> tuple[float, bool]:
+        """Let the client run a hook to its end; return its cost in ms, and whether it answered."""
+        self.send(event, **more)
+        if self.process.stdout is None:
+            raise RuntimeError
+        return tuple(json.loads(self.process.stdout.readline()))
+
+    def end_by(self, way: str) -> None:
+        """End the session, see `WAYS`."""
+        if way in signal.Signals.__members__:
+            self.process.send_signal(signal.Signals[way])
+        elif way == "session-end":
+            self.call("session-end", reason="exit")
+        elif way == HOOK_KILLED:
+            self.send("stop", last_assistant_message=LESSON)
+            _kill_hook_of(self.process.pid)
+        elif way == PROCESS_KILLED:
+            for pid in _servers(self.store):
+                os.kill(pid, signal.SIGKILL)
+        elif way == STORE_DELETED:
+            self.store.unlink()
+        self.process.communicate()
+
+
+def _run_session(number: int, store: Path, *, way: str, pause_s: float) -> list[tuple[float, bool]]:
     """Run a session to its end; return the cost of its hooks in ms, and whether they answered."""
-    given = {"session_id": f"session-{number}", "cwd": folder, "source": "startup"}
-    prompts = (
-        "Who closes src/helios_pool.py, wiring alone?",
-        "In which month is the tide table of Hilo printed?",
-    )
-    ending = WAYS[number % len(WAYS)]
+    state = str(store.parent / "state")
+    environment = {**os.environ, "COMMONBRAIN_STORE": str(store), "COMMONBRAIN_STATE": state}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with subprocess.Popen(  # noqa: S603 our own program
         [sys.executable, "-c", CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True, env=environment,
-    ) as client:  # fmt: skip
-
-        def call(event: str, **more: str) -> tuple[float, bool]:
-            if client.stdin is None or client.stdout is None:
-                raise RuntimeError
-            line = json.dumps([_command(event), json.dumps({**given, **more})])
-            print(line, file=client.stdin, flush=True)
-            return tuple(json.loads(client.stdout.readline()))
-
-        costs = [call("session-start"), call("user-prompt-submit", prompt=prompts[0])]
+    ) as process:  # fmt: skip
+        session = _Session(process=process, store=store, name=f"session-{number}")
+        costs = [session.call("session-start")]
+        costs.append(session.call("user-prompt-submit", prompt=PROMPTS[0]))
         Event().wait(pause_s)
-        costs.append(call("user-prompt-submit", prompt=prompts[1]))
-        if ending is None:
-            call("session-end", reason="exit")
-        else:
-            client.send_signal(ending)
-        client.communicate()
+        costs.append(session.call("user-prompt-submit", prompt=PROMPTS[1]))
+        session.end_by(way)
     return costs
 
 
-def _servers(store: Path) -> list[int]:
-    """List the processes that hooks started for a store, by their numbers."""
+def _kill_hook_of(client: int) -> None:
+    """Kill the hook that a client runs, with its shell."""
+    running: list[psutil.Process] = []
+    while not running:
+        running = psutil.Process(client).children(recursive=True)
+    for one in running:
+        with suppress(psutil.Error):
+            one.kill()
+
+
+def _servers(below: Path) -> list[int]:
+    """List the processes that hooks started for a store, or for those of a folder."""
     running = list[int]()
     for one in psutil.process_iter():
         with suppress(psutil.Error):
-            is_of_hooks = one.cmdline()[-2:] == ["mcp", "--background"]
-            if is_of_hooks and one.environ().get("COMMONBRAIN_STORE") == str(store):
+            store = one.environ().get("COMMONBRAIN_STORE", "")
+            if one.cmdline()[-2:] == ["mcp", "--background"] and store.startswith(str(below)):
                 running.append(one.pid)
     return running
 
 
-def _wait_for_none(store: Path) -> None:
+def _wait_for_none(folder: Path) -> None:
     until = time.monotonic() + LEFT_S
-    while _servers(store) and time.monotonic() < until:
+    while _servers(folder) and time.monotonic() < until:
         Event().wait(0.1)
 
 
