@@ -23,7 +23,7 @@ from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.model.limits import PATH_CHARS_MAX
-from commonbrain.observability.hook_runs import HookRuns, drop_old
+from commonbrain.observability.hook_runs import HookRuns, ShownCounts, drop_old
 from commonbrain.runtime.callers import store_may_be_sealed
 
 if TYPE_CHECKING:
@@ -158,14 +158,17 @@ class FailureLog:
             self._write(after)
         return followed
 
-    def mark_shown(self, event: HookEvent, id_: str) -> None:
-        """Record the memory that was shown at a failure."""
+    def mark_shown(self, event: HookEvent, text: str | None) -> None:
+        """Record the memory that the text shown at a failure names first."""
+        ids = ShownCounts.of(text or "").ids[:1]
+        if not (event.failed and ids):
+            return
         from commonbrain.text.failures import command_key  # noqa: PLC0415 see `_after_command`
 
         state = self._read()
         known = _same_command(state, event, key=_digest(command_key(event.command)))
         outstanding = tuple(
-            replace(one, shown=(*one.shown, id_)[:STEPS_MAX]) if one is known else one
+            replace(one, shown=(*one.shown, *ids)[:STEPS_MAX]) if one is known else one
             for one in state.outstanding
         )
         if known is not None:

@@ -331,9 +331,7 @@ def _show(running: HookOutput, context: HookContext, *, text: str | None) -> Non
     if text and context.event.failed:
         from commonbrain.hooks.failure_log import FailureLog  # noqa: PLC0415 see `with_findings`
 
-        log = FailureLog(context.runs, context.event.session)
-        for id_ in ShownCounts.of(text).ids[:1]:
-            log.mark_shown(context.event, id_)
+        FailureLog(context.runs, context.event.session).mark_shown(context.event, text)
     if running.answer and context.hook.action is not HookAction.BOOT:
         context.runs.add_shown(context.event.session, ShownCounts.of(text or "").memories)
 

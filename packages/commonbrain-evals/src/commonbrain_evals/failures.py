@@ -19,6 +19,7 @@ from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.hooks.actions import HookRequest, perform
+from commonbrain.hooks.failure_log import FailureLog
 from commonbrain.hooks.table import HOOKS, TOOL_FAILED, TOOL_USED, read_event
 from commonbrain.model.limits import HOOK_EDIT_TOKENS
 from commonbrain.observability.hook_runs import HookRuns, ShownCounts
@@ -124,17 +125,21 @@ class _Player:
         return [replace(row, is_captured=row.ref in captured) for row in rows]
 
     def _send(self, one: FailureSession, step: Step, *, brain: Brain) -> str | None:
-        event, payload = payload_of(one, step)
+        name, payload = payload_of(one, step)
+        log = FailureLog(self.runs, one.session)
+        event = log.follow(read_event(json.dumps(payload).encode()), is_recorded=True)
         request = HookRequest(
-            hook=HOOKS[one.client, event],
-            event=read_event(json.dumps(payload).encode()),
+            hook=HOOKS[one.client, name],
+            event=event,
             folder=FolderConfig(),
             agent=one.client,
             remaining_s=lambda: _LIMIT_S,
             tokens=HOOK_EDIT_TOKENS,
             runs=self.runs,
         )
-        return perform(brain, request)
+        text = perform(brain, request)
+        log.mark_shown(event, text)
+        return text
 
     def _row(
         self, one: FailureSession, step: Step, *, half: CalibrationSplit, text: str
