@@ -114,11 +114,11 @@ def _measure_sessions(count: int, *, memories: int, pause_s: float) -> None:
                 f"{hook:<14} process p50 {median(used):6.1f} ms, worst {max(used):6.1f}, "
                 f"answered {sum(session[at][1] for session in started)} of {count}"
             )
-        kept = [one for one in (folder / "state").rglob("*") if one.is_file()]
+        files = [one for one in (folder / "state").rglob("*") if one.is_file()]
         sockets = [one for one in folder.glob(".*.local/*") if one.is_socket()]
         print(
             f"orphans: {len(_servers(folder))}; sockets: {len(sockets)}; "
-            f"{len(kept)} files of state, {sum(one.stat().st_size for one in kept):,} bytes"
+            f"{len(files)} files of state, {sum(one.stat().st_size for one in files):,} bytes"
         )
 
 

@@ -132,7 +132,7 @@ _RULE: Final = _any(
     rf"|{_VERB} (?!the\b|.*, ).*\b(?:ever|any ?more|again|in general|unless i)\b)",
     r"\boff[- ]limits\b|\bno-go\b|\bnever allowed\b|\byou(?:'re| are) not allowed to\b",
     rf"^(?:whenever|(?:each|every|next) time) you\b(?!.*\byou\b) \w+ (?!this\b).*\b{VERBS}\b",
-    r"^stop (?!runn|start|work)\w+ing (?!(?:the|this|that|it)\b|.*\bin \S+\.\w+)",
+    r"^stop (?!(?:running|starting|working)\b)\w+ing (?!(?:the|this|that|it)\b|.*\bin \S+\.\w+)",
     r"^i (?:always|never) want (?!(?:this|that|it|to|users?)\b)",
     r"\b(?:our|new|general|small|house|we(?:'ve| have) a) (?:\w+ )?(?:rule|policy|convention"
     r"|style guide|preference)(?: (?:for|of|in) (?!the\b)\w+(?: \w+)?)?"
