@@ -535,6 +535,24 @@ def test_output_that_names_an_error_is_read_whole(end: str) -> None:
         assert event.output == printed
 
 
+@pytest.mark.parametrize("end", ["", "\nExit Code: (none)\nSignal: (none)"])
+def test_command_that_did_not_start_has_neither_failed_nor_passed(end: str) -> None:
+    text = f"Command: make\nDirectory: (root)\nOutput: (empty)\nError: spawn make ENOENT{end}"
+    payload = {"tool_name": "run_shell_command", "tool_input": {"command": "make"}, "error": text}
+
+    assert read_event(json.dumps(payload).encode()).exit_code == INTERRUPTED
+
+
+def test_of_a_long_output_both_ends_are_read(store: Path) -> None:
+    rest = "a line that says nothing\n" * 60_000
+    Session(store, "a").fails(f"{OUTPUT}{rest}")
+    session = Session(store, "b")
+    session.fails(f"{rest}{OUTPUT}")
+    session.edits(FILE)
+    session.passes()
+    assert FILE in Session(store, "c").fails(f"{OUTPUT}{rest}").context
+
+
 def test_command_of_copilot_that_still_runs_has_not_failed() -> None:
     text = "E   ValueError: bad\n<command with shellId: 0 is still running after 30 seconds>"
     payload = {"tool_name": "Bash", "tool_input": {"command": "make test"}}

@@ -6,7 +6,7 @@ The module is imported by every hook, before anything heavy.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -20,6 +20,8 @@ _GEMINI_OUTPUT: Final = re.compile(
     re.DOTALL,
 )
 _COPILOT_STATUS: Final = re.compile(r"\n?<shellId: \S+ completed with exit code (\d+)>\s*\Z")
+_OUTPUT_CHARS_MAX: Final = 262_144
+"""Of an output, half from each end: it begins with what failed first and ends with the summary."""
 _STOPPED: Final = ("interrupted", "is_interrupt", "backgroundTaskId")
 _RUNNING: Final = re.compile(r"Command (?:was cancelled|timed out|moved to background)")
 
@@ -34,7 +36,18 @@ class ToolResult:
 
 
 def read_result(payload: Mapping[str, Any]) -> ToolResult:
-    """Read the result in the payload of an event; an empty one if it has none."""
+    """Read the result in the payload of an event; an empty one if it has none.
+
+    Of a long output it has both ends, as every rule reads all of it.
+    """
+    result = _read_result(payload)
+    if len(result.output) <= _OUTPUT_CHARS_MAX:
+        return result
+    half = _OUTPUT_CHARS_MAX // 2
+    return replace(result, output=f"{result.output[:half]}\n{result.output[-half:]}")
+
+
+def _read_result(payload: Mapping[str, Any]) -> ToolResult:
     error = payload.get("error", payload.get("error_message"))
     if isinstance(error, str):
         return _failed(payload, error)
@@ -55,7 +68,9 @@ def read_result(payload: Mapping[str, Any]) -> ToolResult:
 def _failed(payload: Mapping[str, Any], error: str) -> ToolResult:
     """Read Claude Code's error, which begins with the exit status, Qwen Code's, or Cursor's."""
     if error.startswith("Command: "):
-        return _of_gemini(error)
+        result = _of_gemini(error)
+        # Without a status, the command never ran.
+        return result if result.exit_code else replace(result, exit_code=INTERRUPTED)
     stated = _CLAUDE_STATUS.match(error)
     output = error[stated.end() :] if stated else error
     # An error of Claude Code without a status is not the command's: it was not allowed to run.
