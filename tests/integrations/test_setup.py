@@ -169,3 +169,17 @@ def test_file_that_was_never_connected_stays(home: Path) -> None:
     path.write_text('{"mcpServers": {}}')
     assert list(restore("cursor")) == []
     assert path.read_text() == '{"mcpServers": {}}'
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_backup_of_another_text_is_replaced(client: str, home: Path) -> None:
+    connect_all(client)
+    path = CLIENTS[client].path("user")
+    backup = path.with_name(f"{path.name}.bak")
+    backup.write_text("older")
+    connected = path.read_text()
+
+    connect_all(client, replace(ENTRY, command="/opt/own/brain", args=("mcp", "--precious")))
+
+    assert backup.read_text() == connected
+    assert files(home)

@@ -9,6 +9,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -45,7 +46,7 @@ from commonbrain.integrations.json_clients import (
     WINDSURF,
     ZED,
 )
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 
 __all__ = [
     "CLIENTS",
@@ -65,6 +66,7 @@ __all__ = [
     "install_tool",
     "proxy_entry",
     "read",
+    "was_before",
     "with_hooks",
     "without_hooks",
 ]
@@ -82,8 +84,8 @@ class ConfigEdit:
     after: str | None
     steps: tuple[str, ...] = ()
     """What changes, each up to the preposition: "Added 7 hooks to"."""
-    is_update: bool = False
-    """Whether the text before has entries of ours, so that an earlier backup is the original."""
+    keeps_backup: bool = False
+    """Whether the present backup is the text from before the first connection."""
 
     @property
     def is_new(self) -> bool:
@@ -156,7 +158,7 @@ def apply(change: ConfigEdit) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = _PRIVATE if change.before is None else stat.S_IMODE(target.stat().st_mode)
-        if change.before is not None and not (change.is_update and change.backup.exists()):
+        if change.before is not None and not change.keeps_backup:
             _replace_file(change.backup, change.before, mode=mode)
         _replace_file(target, change.after, mode=mode)
     except OSError as error:
@@ -220,7 +222,61 @@ def connect(
     before = read(path)
     after = selected.add(before, entry, path=path, force=force)
     is_update = before is not None and selected.remove(before, path=path) != before
-    return _edit(path, before, after=after, what=_SERVER, is_update=is_update)
+    edit = _edit(path, before, after=after, what=_SERVER, is_update=is_update)
+    return replace(edit, keeps_backup=_has_original(client, edit))
+
+
+def _has_original(client: str, edit: ConfigEdit) -> bool:
+    """Return whether the backup is the text that a connected file had before."""
+    if edit.before is None:
+        return False
+    with suppress(InvalidInputError, UnavailableError):
+        removed, backup = _without_ours(client, edit.before, path=edit.path), read(edit.backup)
+        if backup is not None and removed != edit.before:
+            return was_before(client, backup, path=edit.path, removed=removed)
+    return False
+
+
+def was_before(client: str, text: str | None, *, path: Path, removed: str | None) -> bool:
+    """Return whether a file had a text, or did not exist, before it was connected.
+
+    Connecting the text and removing our entries again then gives what removing them from the
+    present file gives, `removed`.
+    """
+    try:
+        if text is not None and _without_ours(client, text, path=path) != text:
+            return False
+        return any(
+            _without_ours(client, one, path=path) == removed
+            for one in _connected(client, text, path=path)
+        )
+    except (InvalidInputError, RejectedError):
+        return False
+
+
+_ENTRY: Final = ServerEntry(command="brain", args=("mcp",))
+_COMMAND: Final = HookCommand(brain=("brain",))
+
+
+def _connected(client: str, text: str | None, *, path: Path) -> Sequence[str]:
+    """Return a file's text with our server, with our hooks and with both, as far as it has them."""
+    server, hooks = CLIENTS[client], HOOKS_FILES.get(client)
+    texts = list[str]()
+    if server.path("user") == path:
+        texts.append(server.add(text, _ENTRY, path=path, force=False))
+    if hooks is not None and hooks.files["user"]() == path:
+        texts += [hooks.add(one, _COMMAND, path=path) for one in (text, *texts)]
+    return texts
+
+
+def _without_ours(client: str, text: str, *, path: Path) -> str:
+    """Return the text of a file of the user without our entries."""
+    server, hooks = CLIENTS[client], HOOKS_FILES.get(client)
+    if server.path("user") == path:
+        text = server.remove(text, path=path)
+    if hooks is not None and hooks.files["user"]() == path:
+        text = hooks.remove(text, path=path)
+    return text
 
 
 def disconnect(client: str, *, scope: str = "user") -> ConfigEdit:
@@ -254,7 +310,7 @@ def _edit(
     verb = "Removed" if is_removal else "Updated" if is_update else "Added"
     place = "from" if is_removal else "in" if is_update else "to"
     steps = (f"{verb} {what} {place}",) if before != after else ()
-    return ConfigEdit(path=path, before=before, after=after, steps=steps, is_update=is_update)
+    return ConfigEdit(path=path, before=before, after=after, steps=steps)
 
 
 def with_hooks(
@@ -279,7 +335,7 @@ def with_hooks(
     after = file.add(before, command, path=path)
     is_update = bool(before) and file.remove(before, path=path) != before
     hooks = _edit(path, before, after=after, what=_hooks(file), is_update=is_update)
-    return _joined(change, hooks)
+    return _joined(change, replace(hooks, keeps_backup=_has_original(client, hooks)))
 
 
 def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[ConfigEdit]:

@@ -4,27 +4,20 @@ Nothing is recorded. A text is the earlier one if connecting it and removing our
 what removing them from the present file gives: that of the backup, or no file at all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from commonbrain.integrations import (
-    CLIENTS,
-    HOOKS_FILES,
     ConfigEdit,
-    HookCommand,
-    ServerEntry,
     apply,
     disconnect,
     read,
+    was_before,
     without_hooks,
 )
-from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
-
-_ENTRY: Final = ServerEntry(command="brain", args=("mcp",))
-_HOOKS: Final = HookCommand(brain=("brain",))
+from commonbrain.model.errors import UnavailableError
 
 
 class Restoration(StrEnum):
@@ -61,49 +54,15 @@ def restore(client: str) -> Iterator[UndoneFile]:
 
 def _undo(client: str, removal: ConfigEdit) -> Restoration:
     backup = read(removal.backup)
-    if backup is not None and _was(client, removal, text=backup):
+    if backup is not None and was_before(client, backup, path=removal.path, removed=removal.after):
         apply(ConfigEdit(path=removal.path, before=removal.before, after=backup))
         removal.backup.unlink(missing_ok=True)
         return Restoration.RESTORED
-    if _was(client, removal, text=None):
+    if was_before(client, None, path=removal.path, removed=removal.after):
         _delete(removal.path)
         return Restoration.DELETED
     apply(removal)
     return Restoration.REMOVED
-
-
-def _was(client: str, removal: ConfigEdit, *, text: str | None) -> bool:
-    """Return whether a file had a text, or did not exist, before it was connected."""
-    path = removal.path
-    try:
-        if text is not None and _removed(client, text, path=path) != text:
-            return False
-        return any(
-            _removed(client, one, path=path) == removal.after
-            for one in _connected(client, text, path=path)
-        )
-    except (InvalidInputError, RejectedError):
-        return False
-
-
-def _connected(client: str, text: str | None, *, path: Path) -> Sequence[str]:
-    """Return a file's text with our server, with our hooks and with both, as far as it has them."""
-    server, hooks = CLIENTS[client], HOOKS_FILES.get(client)
-    texts = list[str]()
-    if server.path("user") == path:
-        texts.append(server.add(text, _ENTRY, path=path, force=False))
-    if hooks is not None and hooks.files["user"]() == path:
-        texts += [hooks.add(one, _HOOKS, path=path) for one in (text, *texts)]
-    return texts
-
-
-def _removed(client: str, text: str, *, path: Path) -> str:
-    server, hooks = CLIENTS[client], HOOKS_FILES.get(client)
-    if server.path("user") == path:
-        text = server.remove(text, path=path)
-    if hooks is not None and hooks.files["user"]() == path:
-        text = hooks.remove(text, path=path)
-    return text
 
 
 def _delete(path: Path) -> None:
