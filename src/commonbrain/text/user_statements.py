@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from commonbrain.model.kinds import Kind
-from commonbrain.model.values import dataclass
+from commonbrain.model.values import dataclass, replace
 from commonbrain.text.clauses import is_order, is_question, verb_at, words
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.patterns import lazy_pattern
@@ -37,7 +37,7 @@ class UserStatement:
     text: str
     kind: str
     is_explicit: bool = False
-    """Whether the user said that it lasts: "from now on", "remember"."""
+    """Whether the prompt begins with it, and the user says that it lasts."""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -46,10 +46,10 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 _LASTS: Final = (
     r"from (?:now|here|today)(?: on(?:wards?)?)?(?: out)?|going forward(?! with)|henceforth"
-    r"|in (?:the )?future(?! (?:releases?|versions?)\b)|as a (?:general )?rule"
+    r"|in (?:the )?future(?! (?:releases?|versions?)\b)|as a (?:general )?rule(?! of\b)"
 )
 _NOTED: Final = (
-    r"(?:[^.!?:\"]{0,60}[,:] (?:(?:also|please|pls|just) )?)?(?:remember(?: for (?:next time"
+    r"(?P<lead>[^.!?:\"]{0,60}[,:] (?:(?:also|please|pls|just) )?)?(?:remember(?: for (?:next time"
     r"|later))?(?: that\b|(?=[,:]| (?:we|our)\b| (?-i:[A-Z])))|(?:keep|bear) in mind(?: that\b)?)"
     r"|(?:don't forget|do not forget|never forget|note|make a note|be aware) that\b"
     r"|(?:remember|save|store|note) this(?=:)|(?:make a )?note (?:for later|to self|to you)\b"
@@ -165,6 +165,11 @@ _CORRECTION: Final = _any(
 """What is right in place of what the agent took for it: "X, not Y", a number, how we do it."""
 _OF_ONE: Final = _any(r"^(?:the|this|it|users?|customers?|clients?|i (?:get|see|hit|have))\b")
 """How a report begins, or what a product is to do for its users."""
+_DOUBTFUL: Final = _any(
+    r"\b(?:may|can|fine|ok(?:ay)?|allowed|permitted|without (?:asking|approval|review))\b",
+    r"\b(?:users?|customers?|clients?|visitors?|the app)\b",
+)
+"""A permission, which costs most if misread, or what a product is to do."""
 _NO_SUBJECT: Final = frozenset("i you it that this to when how what why where who i'm i've".split())
 
 
@@ -176,9 +181,13 @@ def statements_in(prompt: str) -> list[UserStatement]:
     own = without_quotations(first_indent(text) + normalise(text))
     is_specification = len(own.split()) > _LONG_WORDS
     statements: dict[str, UserStatement] = {}
+    is_explicit = True
     for sentence in _sentences(own):
         statement = _read(sentence)
+        # What follows may be the words of another: "Slack from Bob: hi. From now on ...".
+        is_explicit = is_explicit and statement is not None and statement.is_explicit
         if statement is not None and (statement.is_explicit or not is_specification):
+            statement = replace(statement, is_explicit=is_explicit)
             statements.setdefault(statement.text, statement)
         is_specification |= _TO_WRITE.search(sentence) is not None
     return [*statements.values()][:STATEMENTS_MAX] if len(statements) <= 2 * STATEMENTS_MAX else []
@@ -200,7 +209,7 @@ def _sentences(text: str) -> list[str]:
             joined[-1] += f" {sentence}"
         else:
             joined.append(sentence)
-    return joined
+    return joined[1:]
 
 
 def _read(sentence: str) -> UserStatement | None:
@@ -219,7 +228,9 @@ def _read(sentence: str) -> UserStatement | None:
         kind = None if _OF_ONE.search(judged) else str(Kind.RULE)
     else:
         kind = None if is_to_write else _kind_of(judged, marks=marks)
-    is_explicit = bool(lasts or marks.get("noted"))
+    is_own = not (marks.get("lead") or marks.get("asks") or _DOUBTFUL.search(judged))
+    is_rule = marks.get("lasts") and (is_order(judged) or _RULE.search(judged))
+    is_explicit = bool(is_own and (is_rule or marks.get("noted")))
     return UserStatement(text=text, kind=str(kind), is_explicit=is_explicit) if kind else None
 
 
