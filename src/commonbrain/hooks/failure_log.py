@@ -64,8 +64,9 @@ _SAYS_FAILED: Final = re.compile(
     r"^(?:E  |[ \t]*(?:FAIL(?:ED)?|ERROR|Error|FATAL)\b|\[ERROR\]|BUILD FAILED|Exception in thread"
     r"|(?:error(?:\[\w+\])?|fatal|panic|Caused by|[\w.]*(?:Error|Exception)): |\w+Error$"
     r"|npm (?:ERR!|error)|thread '.*' panicked|make(?:\[\d+\])?: \*\*\* | ?(?:ELIFECYCLE|ERR_PNPM)"
-    r"| *(?:(?:Test Suites:|Tests?:?) *)?[1-9]\d* failed\b|.*\b\d+ problems? \([1-9]|[\w./@-]+\.\w{1,5}"
-    r"[:(]\d+(?:[:,]\d+)?\)?: ?(?:fatal )?(?:error\b|missing |undefined|cannot ))",
+    r"| *(?:(?:Test Suites:|Tests?:?) *)?[1-9]\d* failed\b|.*\b\d+ problems? \([1-9]"
+    r"|[\w./@-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\)?: ?"
+    r"(?:(?:fatal )?(?:error\b|missing |undefined|cannot )))",
     re.MULTILINE,
 )
 """How tools say that they failed, for clients that do not give the exit status."""

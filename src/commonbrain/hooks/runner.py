@@ -168,6 +168,8 @@ class HookOutput:
     """Whether its time was over before it had an answer or an error."""
     start: Callable[[], None] | None = None
     """Starts a process for later hooks; called once the client has the answer."""
+    note: Callable[[], None] | None = None
+    """Starts a process that stores what a prompt says; called once its memories were found."""
 
 
 def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
@@ -206,6 +208,9 @@ def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
         lost = inert_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
         running.answer = json.dumps({"systemMessage": lost})
     _write_result(running)
+    if running.note is not None:
+        with suppress(Exception):
+            running.note()
     if not running.code:
         # A process cannot serve a store that was refused either.
         _start(running)
@@ -282,8 +287,12 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
     event = with_findings(hook, event, folder=folder, store=store, runs=runs)
     if is_idle(hook, event, folder=folder, store=store, runs=runs):
         return
-    if _hand_over(hook, event, folder=folder, call=call, raw=raw):
+    if hook.action is HookAction.END and not call.is_detached:
+        # Claude Code ends a hook after 1.5 s when it exits, and its server too.
+        run_detached(["hook", *call.words, "--detached"], raw)
         return
+    if hook.action is HookAction.RECALL and not call.is_detached:
+        running.note = _noting(event, folder=folder, call=call)
     context = HookContext(hook=hook, event=event, folder=folder, runs=runs)
     if call.server is not None:
         _show(running, context, text=ask_remote(call.server, context, until=until))
@@ -336,31 +345,19 @@ def _show(running: HookOutput, context: HookContext, *, text: str | None) -> Non
         context.runs.add_shown(context.event.session, ShownCounts.of(text or "").memories)
 
 
-def _hand_over(
-    hook: Hook, event: HookEvent, *, folder: FolderConfig, call: HookCall, raw: bytes
-) -> bool:
-    """Let a process in the background do what takes longer; return whether that is everything.
-
-    Claude Code ends a hook after 1.5 s when it exits, and its server too. Storing what a prompt
-    says takes longer than it may wait.
-    """
-    is_end = hook.action is HookAction.END
-    is_noted = hook.action is HookAction.RECALL and may_last(typed_text(event.prompt))
-    is_noted = is_noted and capture_mode(folder, os.environ) != "off"
-    if call.is_detached or not (is_end or is_noted):
-        return False
-    if is_noted:
-        # A pipe takes 64 KiB before its reader has started.
-        payload = {
-            "session_id": event.session,
-            "cwd": str(event.folder) if event.folder else None,
-            "prompt": event.prompt[:_NOTED_CHARS_MAX],
-            "prompt_id": event.turn,
-            "transcript_path": event.transcript,
-        }
-        raw = json.dumps(payload).encode()
-    run_detached(["hook", *call.words, "--detached"], raw)
-    return is_end
+def _noting(event: HookEvent, *, folder: FolderConfig, call: HookCall) -> Callable[[], None] | None:
+    """Return what stores in the background what a prompt says, as that takes longer than it may."""
+    if not may_last(typed_text(event.prompt)) or capture_mode(folder, os.environ) == "off":
+        return None
+    # A pipe takes 64 KiB before its reader has started.
+    payload = {
+        "session_id": event.session,
+        "cwd": str(event.folder) if event.folder else None,
+        "prompt": event.prompt[:_NOTED_CHARS_MAX],
+        "prompt_id": event.turn,
+        "transcript_path": event.transcript,
+    }
+    return partial(run_detached, ["hook", *call.words, "--detached"], json.dumps(payload).encode())
 
 
 def _start(running: HookOutput) -> None:
