@@ -90,8 +90,9 @@ class Run:
 def hook_faults(busy: int = 8, only: str = "") -> None:
     """Run the hooks of every client and event on a busy machine, and count those that fail.
 
-    A hook is late if it ends after its limit and the time that a program takes to start here. With
-    --only, one condition is tried.
+    A hook is late if it ends after its limit and the time that a program takes to start here. Only
+    some have something to show, and where nothing goes wrong they show it. With --only, one
+    condition is tried.
     """
     print(describe_machine())
     with ExitStack() as stack:
@@ -102,7 +103,9 @@ def hook_faults(busy: int = 8, only: str = "") -> None:
             started = [threads.submit(_start_s) for _ in range(_START_RUNS)]
             start_s = max(one.result() for one in started)
         print(f"{busy} busy processes; a program takes up to {start_s:.2f} s to start")
-        print(f"{'condition':<24} runs  failed  noisy  late  the latest: seconds, limit, hook")
+        print(
+            f"{'condition':<24} runs  shown  failed  noisy  late  the latest: seconds, limit, hook"
+        )
         for name, condition in conditions.items():
             if only in name:
                 runs = run_all(condition, folder)
@@ -111,13 +114,14 @@ def hook_faults(busy: int = 8, only: str = "") -> None:
 
 def row(name: str, runs: Sequence[Run], *, start_s: float) -> str:
     """Describe the runs in one condition in a line."""
+    shown = sum(bool(one.out) for one in runs)
     failed = sum(one.is_failed for one in runs)
     noisy = sum(one.is_noisy for one in runs)
     late = sum(one.wall_s > one.limit_s + start_s for one in runs)
     worst = max(runs, key=lambda one: one.wall_s - one.limit_s)
     hook = f"{worst.hook.client} {worst.hook.event}"
     return (
-        f"{name:<24} {len(runs):4}  {failed:6}  {noisy:5}  {late:4}  "
+        f"{name:<24} {len(runs):4}  {shown:5}  {failed:6}  {noisy:5}  {late:4}  "
         f"{worst.wall_s:.2f} of {worst.limit_s:g}, {hook}"
     )
 
@@ -189,6 +193,7 @@ def conditions_in(folder: Path, *, memories: int = 1000) -> Generator[Mapping[st
         Filling.of(brain)(0, until=memories)
         brain.remember("src/helios_pool.py is closed by wiring alone.", kind="fact")
         brain.remember(RULE, kind="rule", severity="BLOCKER")
+        brain.remember(f"The pool was closed twice:\n{FAILURE}\nClose it once.", kind="incident")
     good = _of_store(store)
     broken, locked, hung = (folder / f"{name}.db" for name in ("broken", "locked", "hung"))
     broken.write_bytes(os.urandom(200_000))
@@ -197,6 +202,7 @@ def conditions_in(folder: Path, *, memories: int = 1000) -> Generator[Mapping[st
             source.execute("VACUUM INTO ?", (str(copy),))
     with ExitStack() as stack:
         urls = {
+            "dead server": "http://127.0.0.1:9",
             "slow server": stack.enter_context(answering(b"")),
             "server that drips": stack.enter_context(answering(b"H", times=1000, pause_s=0.2)),
             "server of HTML": stack.enter_context(answering(_http(b"<html>Sign in</html>"))),
@@ -210,8 +216,7 @@ def conditions_in(folder: Path, *, memories: int = 1000) -> Generator[Mapping[st
         stack.enter_context(_hung_process(hung))
         yield {
             "nothing": good,
-            "dead server": _of_server("http://127.0.0.1:9"),
-            **{name: _of_server(url) for name, url in urls.items()},
+            **{name: _of_server(url, state=folder / "state") for name, url in urls.items()},
             "broken store": _of_store(broken),
             "locked store": _of_store(locked),
             "process that hangs": _of_store(hung),
@@ -226,8 +231,9 @@ def _of_store(store: Path) -> Condition:
     return Condition(variables={"COMMONBRAIN_STORE": str(store), "COMMONBRAIN_STATE": state})
 
 
-def _of_server(url: str) -> Condition:
-    return Condition(words=("--url", url, "--no-key"))
+def _of_server(url: str, *, state: Path) -> Condition:
+    words = ("--url", url, "--no-key")
+    return Condition(words=words, variables={"COMMONBRAIN_STATE": str(state)})
 
 
 def _malformed_inputs(given: bytes) -> Sequence[bytes]:

@@ -132,6 +132,7 @@ def test_formula_names_the_wheels_of_the_release_and_of_the_lock_by_their_digest
     lock = (ROOT / "uv.lock").read_text("utf-8")
     others = [one for one in wheels if one[1] not in ours]
     assert all(f'url = "{url}", hash = "sha256:{digest}"' in lock for url, digest in others)
+    assert "depends_on arch: :arm64" in written.read_text()
     if ruby := shutil.which("ruby"):
         subprocess.run([ruby, "-c", written], check=True, capture_output=True)
 

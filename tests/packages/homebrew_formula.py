@@ -55,6 +55,10 @@ class Commonbrain < Formula
   license "Apache-2.0"
 
   depends_on "python@{python}"
+  on_macos do
+    # onnxruntime has no wheel for others.
+    depends_on arch: :arm64
+  end
 
 """
 _TAIL: Final = """
