@@ -153,7 +153,7 @@ class Repository:
         texts = (read_file(one, bytes_max=FILE_BYTES_MAX) or b"" for one in settings)
         return any(_SPARSE.search(one.decode(errors="replace")) for one in texts)
 
-    def is_origin(self, commit: str | None, paths: Sequence[str]) -> bool:
+    def knows(self, commit: str | None, paths: Sequence[str]) -> bool:
         """Return whether it has a commit, or once tracked one of some files.
 
         Another repository may have its name. Git is asked unless the commit is checked out.
@@ -328,13 +328,13 @@ class WorkingTree:
             )
         return self._unmerged[branch]
 
-    def is_origin(self, commit: str | None, paths: Sequence[str]) -> bool:
+    def knows(self, commit: str | None, paths: Sequence[str]) -> bool:
         """Return whether code was seen in this repository, as far as Git knows."""
         began_s = monotonic()
-        is_origin = self.repository.is_origin(commit, paths)
+        is_known = self.repository.knows(commit, paths)
         # Git takes no processor time of this thread.
         self.until_s -= monotonic() - began_s
-        return is_origin
+        return is_known
 
     def others(self, path: str, *, has_name: bool) -> Iterator[str]:
         """Yield files of the same sort as one, those of its name first, while there is time.

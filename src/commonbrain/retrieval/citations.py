@@ -284,7 +284,7 @@ class _Checks:
         checked = tuple(code.check(one, at=at) for one in citations)
         missing = [one for one in checked if one.status is CitationStatus.MISSING]
         paths = [one.place.path for one in citations]
-        if not missing or not self.asks_git or code.tree.is_origin(at.commit, paths):
+        if not missing or not self.asks_git or code.tree.knows(at.commit, paths):
             return checked
         return tuple(CheckedCitation(place=one.place) if one in missing else one for one in checked)
 

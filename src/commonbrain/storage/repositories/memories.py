@@ -492,8 +492,8 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 @lru_cache
 def _with_topics(criteria: Filter) -> Select[int]:
     """Build a look-up by topics once: their index finds the few whose rows are read."""
-    found = select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
-    return found.order_by(unindexed(memories.c.occurred_at).desc(), memories.c.id.desc())
+    rows = select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
+    return rows.order_by(unindexed(memories.c.occurred_at).desc(), memories.c.id.desc())
 
 
 @lru_cache
