@@ -1,6 +1,7 @@
 """Reads the working tree of a repository, whose files may be hostile, and what Git notes of it.
 
-A Git process is started only to learn whether a branch was merged: it takes longer than the rest.
+A Git process, which takes longer than the rest, is started only to learn whether a branch was
+merged, and whether missing code was ever here.
 Only regular files within bounds are read, none through a link that leads out of the root. What is
 not as Git writes it counts as unknown. Imports must be fast: hooks use it at every prompt.
 """
@@ -10,14 +11,17 @@ import re
 import stat
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from time import thread_time
-from typing import Final, Self
+from time import monotonic, thread_time
+from typing import TYPE_CHECKING, Final, Self
 
 from commonbrain.model.values import dataclass, field
+
+if TYPE_CHECKING:
+    import subprocess
 
 DEPTH_MAX: Final = 64
 FILE_BYTES_MAX: Final = 1_000_000
@@ -36,6 +40,9 @@ _GIT_S: Final = 0.3
 _POINTER: Final = "gitdir:"
 _BRANCHES: Final = "refs/heads/"
 _HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ABBREVIATED: Final = re.compile(rf"[0-9a-f]{{{_COMMIT_CHARS}}}")
+_SPARSE: Final = re.compile(r"(?im)^\s*sparsecheckout\s*(=\s*(true|yes|on|1)\s*)?$")
+"""The setting without which Git ignores the patterns of a sparse checkout."""
 _REF: Final = re.compile(r"ref: (refs/[^\s\\:?*\[^~]{1,250})")
 _MADE: Final = frozenset(
     "node_modules target dist build out vendor venv env __pycache__ site-packages".split()
@@ -137,6 +144,29 @@ class Repository:
         head = self._head()
         return head and head[:_COMMIT_CHARS]
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether files that are tracked may be left out of the working tree."""
+        if not (self.git / "info" / "sparse-checkout").is_file():
+            return False
+        settings = (self.common / "config", self.git / "config.worktree")
+        texts = (read_file(one, bytes_max=FILE_BYTES_MAX) or b"" for one in settings)
+        return any(_SPARSE.search(one.decode(errors="replace")) for one in texts)
+
+    def knows(self, commit: str | None, paths: Sequence[str]) -> bool:
+        """Return whether it has a commit, or once tracked one of some files.
+
+        Another repository may have its name. Git is asked unless the commit is checked out.
+        """
+        if commit == self.commit:
+            return True
+        if commit and _ABBREVIATED.fullmatch(commit):
+            known = _git(self.root, "cat-file", "-e", f"{commit}^{{commit}}")
+            if known and known.returncode == 0:
+                return True
+        tracked = _git(self.root, "rev-list", "--all", "--max-count=1", "--", *paths)
+        return bool(tracked and tracked.returncode == 0 and tracked.stdout)
+
     def is_unmerged(self, branch: str) -> bool:
         """Return whether a branch that others do not begin from has commits that HEAD lacks."""
         tip, head = self._resolve(f"{_BRANCHES}{branch}"), self._head()
@@ -181,6 +211,12 @@ class Repository:
 @lru_cache(_BRANCHES_KNOWN)
 def _is_ancestor(root: Path, commit: str, *, of: str) -> bool | None:
     """Return whether a commit is in the history of another; None if Git does not say."""
+    done = _git(root, "merge-base", "--is-ancestor", commit, of)
+    return {0: True, 1: False}.get(done.returncode) if done else None
+
+
+def _git(root: Path, *words: str) -> "subprocess.CompletedProcess[bytes] | None":
+    """Run Git in a working tree; None if that is not possible or takes too long."""
     if sys.platform == "win32":
         # It would take a git.exe of the working tree before that of the user.
         return None
@@ -191,14 +227,13 @@ def _is_ancestor(root: Path, commit: str, *, of: str) -> bool | None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # Settings of the repository must not make Git fetch, which runs programs that they name.
     environment = own | {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-    line = ["git", "-C", str(root), "merge-base", "--is-ancestor", commit, of]
+    line = ["git", "--literal-pathspecs", "-C", str(root), *words]
     try:
-        done = subprocess.run(  # noqa: S603 two hashes
+        return subprocess.run(  # noqa: S603 hashes, and paths after "--"
             line, env=environment, timeout=_GIT_S, check=False, capture_output=True
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return {0: True, 1: False}.get(done.returncode)
 
 
 def _pointed(file: Path, target: str) -> Path | None:
@@ -214,9 +249,9 @@ class WorkingTree:
 
     repository: Repository
     until_s: float = float("inf")
-    """When to stop looking for files that were renamed, in processor time of the thread."""
+    """When to stop checking, in processor time of the thread."""
     is_partial: bool = False
-    """Whether files were left out, as the tree is large or time was over."""
+    """Whether files are left out: of a sparse checkout or a large tree, or as time was over."""
     _real_root: str = ""
     _texts: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     _listed: "list[str] | None" = None
@@ -228,13 +263,16 @@ class WorkingTree:
 
         Args:
             folder: an absolute path.
-            search_s: the processor time to look for files that were renamed, in seconds.
+            search_s: the processor time to check in, in seconds, with the time that Git takes.
 
         """
         if not folder or not Path(folder).is_absolute():
             return None
         repository = Repository.above(Path(folder))
-        return repository and cls(repository=repository, until_s=thread_time() + search_s)
+        if repository is None:
+            return None
+        until_s = thread_time() + search_s
+        return cls(repository=repository, until_s=until_s, is_partial=repository.is_sparse)
 
     @property
     def is_late(self) -> bool:
@@ -289,6 +327,14 @@ class WorkingTree:
                 self.repository.is_unmerged(branch)
             )
         return self._unmerged[branch]
+
+    def knows(self, commit: str | None, paths: Sequence[str]) -> bool:
+        """Return whether code was seen in this repository, as far as Git knows."""
+        began_s = monotonic()
+        is_known = self.repository.knows(commit, paths)
+        # Git takes no processor time of this thread.
+        self.until_s -= monotonic() - began_s
+        return is_known
 
     def others(self, path: str, *, has_name: bool) -> Iterator[str]:
         """Yield files of the same sort as one, those of its name first, while there is time.

@@ -7,11 +7,14 @@ from typing import Final
 
 import pytest
 
+from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
 from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.ingestion.citations import cite
 from commonbrain.model.citations import (
     Checkout,
     CitationStatus,
+    places_in,
     read_checkout,
     read_citations,
 )
@@ -19,7 +22,9 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
 from commonbrain.model.recall_result import Item
 from commonbrain.model.sessions import ClientInfo
+from commonbrain.retrieval.citations import CitedCode
 from commonbrain.testing.builders import a_brain
+from commonbrain.working_tree import WorkingTree
 
 PAY: Final = '''"""Payments."""
 
@@ -41,16 +46,26 @@ def refund(receipt):
 TEXT: Final = "Card charges are tried three times because the gateway drops one in fifty"
 
 
+def git(root: Path, *words: str) -> None:
+    identity = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+    line = ["git", *identity, *words]
+    subprocess.run(line, cwd=root, check=True, capture_output=True)
+
+
+def a_repository(root: Path, *, path: str, text: str) -> Path:
+    """Make a repository with one file, on the branch main."""
+    (root / path).parent.mkdir(parents=True)
+    (root / path).write_text(text)
+    git(root, "init", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-m", "Begin")
+    return root
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A repository with one file, on the branch main."""
-    root = tmp_path / "shop"
-    (root / ".git" / "refs" / "heads").mkdir(parents=True)
-    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    (root / ".git" / "refs" / "heads" / "main").write_text(f"{'a1' * 20}\n")
-    (root / "src").mkdir()
-    (root / "src" / "pay.py").write_text(PAY)
-    return root
+    return a_repository(tmp_path / "shop", path="src/pay.py", text=PAY)
 
 
 @pytest.fixture
@@ -68,7 +83,7 @@ def edit(root: Path, old: str, new: str) -> None:
 
 
 def checkout(root: Path, branch: str) -> None:
-    (root / ".git" / "refs" / "heads" / branch).write_text(f"{'a1' * 20}\n")
+    git(root, "branch", "--force", branch, "HEAD")
     (root / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
 
 
@@ -168,8 +183,7 @@ def test_removed_code_ranks_last_and_what_binds_stays(brain: Brain, root: Path) 
 
 def test_code_that_is_not_yet_on_this_branch_is_not_removed(brain: Brain, root: Path) -> None:
     git = root / ".git"
-    (git / "refs" / "heads" / "feature").write_text(f"{'b2' * 20}\n")
-    (git / "HEAD").write_text("ref: refs/heads/feature\n")
+    checkout(root, "feature")
     brain.remember(TEXT, cites=["src/pay.py#charge"])
     (root / "src" / "pay.py").unlink()
     assert cites_of(brain) == ["src/pay.py#charge (gone)"]
@@ -262,12 +276,6 @@ def test_what_is_found_broken_in_a_store_is_left_out() -> None:
         assert [cited.seen for cited in read_citations({"citations": [one]})] == [None]
 
 
-def git(root: Path, *words: str) -> None:
-    identity = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
-    line = ["git", *identity, *words]
-    subprocess.run(line, cwd=root, check=True, capture_output=True)
-
-
 def test_a_branch_that_was_never_merged_is_named(tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()
@@ -297,11 +305,7 @@ def test_a_branch_that_was_never_merged_is_named(tmp_path: Path) -> None:
 
 def test_prompts_and_worktrees_see_the_same_repository(tmp_path: Path) -> None:
     root, side = tmp_path / "shop", tmp_path / "shop-fix"
-    (root / "src").mkdir(parents=True)
-    (root / "src" / "pay.py").write_text(PAY)
-    git(root, "init", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-m", "Begin")
+    a_repository(root, path="src/pay.py", text=PAY)
     git(root, "worktree", "add", "-b", "fix", str(side))
     with a_brain(tmp_path / "brain.db") as opened:
         opened.acting_as(contact=ClientInfo(cwd=str(side))).remember(TEXT, cites=["src/pay.py:3"])
@@ -370,6 +374,46 @@ def test_pages_of_the_queue_have_each_memory_once(brain: Brain, root: Path) -> N
     assert len(seen) == 4
 
 
+def test_pages_reach_all_missing_code_when_time_runs_out(brain: Brain, root: Path) -> None:
+    ids: set[str] = set()
+    for module in range(10):
+        file = root / "src" / f"m{module}.py"
+        file.write_text("".join(f"x_{module}_{n} = call({n}, y{n})\n" for n in range(30_000)))
+        ids.add(remembered(brain, f"Module {module} is odd", cites=[f"src/m{module}.py:10-14"]))
+        file.write_text("".join(f"z_{module}_{n} = load({n}, w{n})\n" for n in range(30_000)))
+
+    pages = [brain.review(limit=100)]
+    while pages[-1].next and len(pages) < len(ids):
+        pages.append(brain.review(limit=100, cursor=pages[-1].next))
+
+    assert sorted(one.memory.id for page in pages for one in page.needs_review) == sorted(ids)
+    assert len(pages) > 1
+    assert [bool(page.degraded) for page in pages] == [page.next is not None for page in pages]
+    assert [page.more for page in pages] == [0] * len(pages)
+    lines = render_review_queue(pages[0]).splitlines()
+    assert lines[-2:] == [
+        "Skipped: not all cited code was checked in time; the next page goes on",
+        f"Perhaps more: --cursor {pages[0].next}",
+    ]
+
+
+def test_nothing_is_checked_once_time_is_over(root: Path) -> None:
+    tree = WorkingTree.above(str(root), search_s=0)
+    assert tree is not None
+    [place] = places_in("src/pay.py:3")
+    seen = cite(WorkingTree(repository=tree.repository), place)
+    assert seen is not None
+    assert CitedCode(tree).check(seen, at=Checkout()).status is None
+
+
+def test_only_a_recorded_cause_has_a_time(brain: Brain, root: Path) -> None:
+    remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    (root / "src" / "pay.py").unlink()
+    queue = brain.review("needs_review")
+    assert [one.since for one in queue.needs_review] == [None]
+    assert render_review_queue(queue).startswith("cites code that is gone: src/pay.py#charge\n")
+
+
 def test_confirmation_is_undone_with_what_the_memory_cites(brain: Brain, root: Path) -> None:
     id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
     (root / "src" / "pay.py").unlink()
@@ -383,9 +427,7 @@ def test_confirmation_is_undone_with_what_the_memory_cites(brain: Brain, root: P
     assert in_review(brain) != []
 
 
-def test_code_of_another_branch_or_repository_or_partly_there_is_not_offered(
-    brain: Brain, root: Path, tmp_path: Path
-) -> None:
+def test_code_of_another_branch_or_partly_there_is_not_offered(brain: Brain, root: Path) -> None:
     remembered(brain, "Both send money", cites=["src/pay.py#charge", "src/pay.py#refund"])
     edit(root, PAY[PAY.index("def charge") : PAY.index("def refund")], "")
     assert in_review(brain) == []
@@ -398,7 +440,41 @@ def test_code_of_another_branch_or_repository_or_partly_there_is_not_offered(
     (root / "src" / "other.py").write_text(PAY[PAY.index("def refund") :])
     assert in_review(brain) == []
 
-    assert in_review(brain.acting_as(contact=ClientInfo(cwd=str(tmp_path)), project="shop")) == []
+
+def test_code_of_another_repository_is_neither_offered_nor_removed(
+    brain: Brain, tmp_path: Path
+) -> None:
+    id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    other = a_repository(tmp_path / "other" / "shop", path="src/sell.py", text="x = 1\n")
+    for folder in (tmp_path, other):
+        elsewhere = brain.acting_as(contact=ClientInfo(cwd=str(folder)), project="shop")
+        assert in_review(elsewhere) == []
+        assert cites_of(elsewhere) == ["src/pay.py#charge"]
+
+        assert elsewhere.revise.review(id_, reason="it holds").changed == ()
+        assert cites_of(brain) == ["src/pay.py#charge"]
+
+
+def test_code_is_offered_where_its_file_was_tracked_once(brain: Brain, tmp_path: Path) -> None:
+    remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    # Its commit is lost, as when a branch is squashed.
+    copy = a_repository(tmp_path / "copy" / "shop", path="src/pay.py", text=f"{PAY}\n")
+    git(copy, "rm", "src/pay.py")
+    git(copy, "commit", "-m", "Sell nothing")
+    there = brain.acting_as(contact=ClientInfo(cwd=str(copy)), project="shop")
+    assert len(in_review(there)) == 1
+
+
+def test_code_that_a_sparse_checkout_leaves_out_is_not_missing(brain: Brain, root: Path) -> None:
+    remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    git(root, "sparse-checkout", "set", "docs")
+    assert not (root / "src" / "pay.py").exists()
+    assert in_review(brain) == []
+    assert cites_of(brain) == ["src/pay.py#charge"]
+
+    git(root, "sparse-checkout", "disable")
+    (root / "src" / "pay.py").unlink()
+    assert len(in_review(brain)) == 1
 
 
 def test_newer_text_cites_other_code_in_place_of_what_is_missing(brain: Brain, root: Path) -> None:

@@ -33,6 +33,7 @@ from commonbrain.storage.interface import QueryScope
 if TYPE_CHECKING:
     from commonbrain.history.unit_of_work import UnitOfWork
     from commonbrain.ingestion.suspects import Suspect
+    from commonbrain.retrieval.citations import MissingCode
     from commonbrain.storage.store import Transaction
 
 
@@ -72,8 +73,8 @@ class StaleItem:
     """The causes, or the places in code."""
     repeats_old_of: str | None
     """The current memory, if this one repeats what that replaced."""
-    since: datetime
-    """Of code that is gone, the time at which it was missed."""
+    since: datetime | None
+    """When the first cause was recorded; None if only its code is gone."""
     settle: tuple[str, ...]
     causes: tuple[ReviewCause, ...] = ()
     """The nearest causes, each with the path to it."""
@@ -114,7 +115,9 @@ class ReviewQueue:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Entries after this page; 1,000 means 1,000 or more."""
+    """Entries known to be after this page; 1,000 means 1,000 or more."""
+    degraded: tuple[str, ...] = ()
+    """What is left out although it may need a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +129,8 @@ class _Section:
     query_scope: QueryScope
     space: EmbeddingSpace
     after: Key | None
+    missing: MissingCode | None = None
+    """The code that is gone, in the category of memories to review."""
 
     def as_person(self) -> UnitOfWork:
         """Return the context in which a person would decide; it only reads."""
@@ -191,6 +196,7 @@ class ListReviewQueue:
             now=self.services.clock.now(),
         )
         shown: dict[str, tuple[Any, ...]] = {}
+        degraded: tuple[str, ...] = ()
         ends = dict.fromkeys(ReviewCategory, _ENDED)
         more = 0
         space = self.services.space_for(self.caller)
@@ -203,15 +209,27 @@ class ListReviewQueue:
                     space=space,
                     after=after,
                 )
+                missing = _missing_code(section) if one is ReviewCategory.NEEDS_REVIEW else None
+                section = replace(section, missing=missing)
                 page = _page(section, _CATEGORIES[one], listing=listing)
                 shown[one] = _CATEGORIES[one].items(section, [row for _, row in page.rows])
                 if page.more:
                     ends[one], more = page.rows[-1][0], more + page.more
+                elif missing and missing.checked_to:
+                    ends[one] = missing.checked_to
+                if missing and missing.checked_to:
+                    degraded = (_TIME_OVER,)
         end = [value for one, key in ends.items() for value in _padded(key, one)]
-        following = listing.cursor_after(tuple(end)) if more else None
-        return ReviewQueue(**shown, next=following, more=min(more, limits.MORE_COUNTED_MAX))
+        has_more = set(ends.values()) != {_ENDED}
+        return ReviewQueue(
+            **shown,
+            next=listing.cursor_after(tuple(end)) if has_more else None,
+            more=min(more, limits.MORE_COUNTED_MAX),
+            degraded=degraded,
+        )
 
 
+_TIME_OVER: Final = "not all cited code was checked in time; the next page goes on"
 _ENDED: Final[Key] = (-1,)
 """The key of a category that has no further page; no id is negative, and no conflict so old."""
 
@@ -352,17 +370,26 @@ def _ending(best: Memory, rest: Memory) -> str:
     return f"revise resolve {_show(best)} --other {_show(rest)}"
 
 
-def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, _StaleRow]]:
-    """List the memories with an open review, and those of whose cited code nothing is left."""
+def _missing_code(section: _Section) -> MissingCode:
+    """Check the cited code of the memories after the key of a section."""
     # Few callers cite code.
-    from commonbrain.retrieval.citations import citing_missing_code  # noqa: PLC0415
+    from commonbrain.retrieval.citations import find_missing_code  # noqa: PLC0415
 
+    until = None if section.after is None else from_millis(int(section.after[0]))
+    return find_missing_code(section.tx, section.within(until=until), after=section.after)
+
+
+def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, _StaleRow]]:
+    """List the memories with an open review, and those of whose cited code nothing is left.
+
+    Of the former, only those as late as the code that was checked.
+    """
     marked = _newest(section, section.within(needs_review=True), limit=limit)
     rows: dict[Key, _StaleRow] = {key: (id_, ()) for key, id_ in marked}
-    for memory, cites in citing_missing_code(section.tx, section.within()):
-        key = (to_millis(memory.occurred_at), memory.id)
-        if section.after is None or key < section.after:
-            rows[key] = (memory.id, tuple(one.place for one in cites))
+    if (missing := section.missing) is not None:
+        rows |= {key: (int(key[-1]), places) for key, places in missing.places.items()}
+        if (first := missing.checked_to) is not None:
+            rows = {key: row for key, row in rows.items() if key >= first}
     return sorted(rows.items(), reverse=True)[:limit]
 
 
@@ -387,7 +414,7 @@ def _stale_items(section: _Section, rows: Sequence[_StaleRow]) -> tuple[StaleIte
                 ]
             ),
             repeats_old_of=heads.get(_show(one)),
-            since=min((review.at for review in needs.get(one.id, ())), default=now),
+            since=min((review.at for review in needs.get(one.id, ())), default=None),
             settle=_because(
                 f"revise review {_show(one)}",
                 f"revise supersede {_show(one)} TEXT" + (" --cite PLACE" * bool(missing[one.id])),

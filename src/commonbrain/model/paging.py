@@ -129,7 +129,7 @@ def count_text(more: int) -> str:
 
 def more_line(more: int, cursor: str | None) -> tuple[str, ...]:
     """Render how many rows are left and the option that shows them; nothing on the last page."""
-    return (f"{count_text(more)} more: --cursor {cursor}",) if cursor else ()
+    return (f"{count_text(more) if more else 'Perhaps'} more: --cursor {cursor}",) if cursor else ()
 
 
 def _decode(cursor: str) -> list[Any]:

@@ -23,6 +23,7 @@ from commonbrain.model.citations import (
 )
 from commonbrain.model.kinds import Kind
 from commonbrain.model.recall_result import Order
+from commonbrain.model.timestamps import to_millis
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.order import assign_scores, is_persons_blocker
 from commonbrain.text.code_regions import DISTINCT_FROM, SourceText, similarity, tokens_of
@@ -31,6 +32,7 @@ from commonbrain.working_tree import WorkingTree
 if TYPE_CHECKING:
     from commonbrain.model.citations import Checkout
     from commonbrain.model.memory import Memory
+    from commonbrain.model.paging import Key
     from commonbrain.model.query import Candidate
     from commonbrain.model.scope import Caller
     from commonbrain.retrieval.table import Table
@@ -38,11 +40,13 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _SEARCH_S: Final = 0.1
-"""What all citations of a recall may take to look for code in other files: a thousand of them."""
+"""What all citations of a recall may take: to look for code in a thousand other files."""
 _REVIEW_S: Final = 0.5
-"""What those of the review queue may take; a person waits for it."""
-_REVIEWED_MAX: Final = 200
-"""Memories that are checked for the review queue, the newest."""
+"""What those of a page of the review queue may take; a person waits for it."""
+_REVIEWED_MAX: Final = 10_000
+"""Memories of a repository that pages of the review queue reach, the newest."""
+_READ_AT_ONCE: Final = 50
+"""Memories that are read before the time is looked at again."""
 _SAME_SYMBOL_AT: Final = 0.4
 """Share of tokens from which a definition of the same name elsewhere is the same, changed."""
 _COPIED_FROM: Final = 12
@@ -59,14 +63,12 @@ class CitedCode:
     def check(self, citation: Citation, *, at: Checkout) -> CheckedCitation:
         """Say what became of cited code; `at` is where the memory was written."""
         place, seen = citation.place, citation.seen
-        if seen is None:
+        if seen is None or self.tree.is_late:
             return CheckedCitation(place=str(place))
         source = self._source(place.path)
         # The place of then costs least, and is right in most cases.
         if source is not None and source.has_at(seen, seen.line, lines=seen.lines):
             return CheckedCitation(place=str(place), status=CitationStatus.SAME)
-        if self.tree.is_late:
-            return CheckedCitation(place=str(place))
         here = self._in(place.path, place, seen=seen)
         match = here or self._elsewhere(place, seen)
         if match is not None:
@@ -189,24 +191,52 @@ def are_missing(cites: Sequence[CheckedCitation]) -> bool:
     return bool(cites) and all(one.status is CitationStatus.MISSING for one in cites)
 
 
-def citing_missing_code(
-    tx: Transaction, scope: QueryScope
-) -> Iterator[tuple[Memory, Sequence[CheckedCitation]]]:
-    """Yield the memories in scope of whose cited code nothing is left, with what they cite.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingCode:
+    """The memories of whose cited code nothing is left, with the places that they cite."""
 
-    Only those that cite the repository of the caller are checked, the newest first.
+    places: Mapping[Key, tuple[str, ...]]
+    """By time of occurrence in milliseconds and id."""
+    checked_to: Key | None = None
+    """The key of the last memory that was checked; None if all were."""
+
+
+def find_missing_code(tx: Transaction, scope: QueryScope, *, after: Key | None) -> MissingCode:
+    """Check the memories in scope that cite the repository of the caller, the latest first.
+
+    Those whose key is not below `after` are left out. At least one memory is checked.
     """
     checks = _Checks.of(scope.caller, search_s=_REVIEW_S)
-    if checks.code is not None:
-        topics = [citing_topic(checks.code.tree.repository.name)]
-        cited = tx.memories.with_topics(topics, scope, limit=_REVIEWED_MAX)
-        for memory in tx.memories.get(cited).values():
-            if are_missing(cites := checks.cites(memory)):
-                yield memory, cites
+    if checks.code is None:
+        return MissingCode(places={})
+    topics = [citing_topic(checks.code.tree.repository.name)]
+    cited = tx.memories.with_topics(topics, scope, limit=_REVIEWED_MAX)
+    places: dict[Key, tuple[str, ...]] = {}
+    checked_to: Key | None = None
+    for memory in _read_each(tx, cited):
+        key = (to_millis(memory.occurred_at), memory.id)
+        if after is not None and key >= after:
+            continue
+        cites = checks.cites(memory)
+        is_missing = are_missing(cites)
+        # Without an answer, the next page checks it, unless it takes too long by itself.
+        if checked_to is not None and checks.code.tree.is_late and not is_missing:
+            return MissingCode(places=places, checked_to=checked_to)
+        if is_missing:
+            places[key] = tuple(one.place for one in cites)
+        checked_to = key
+    return MissingCode(places=places)
+
+
+def _read_each(tx: Transaction, ids_: Sequence[int]) -> Iterator[Memory]:
+    for at in range(0, len(ids_), _READ_AT_ONCE):
+        part = ids_[at : at + _READ_AT_ONCE]
+        memories = tx.memories.get(part)
+        yield from (memories[id_] for id_ in part)
 
 
 def without_missing(memory: Memory, caller: Caller) -> Memory:
-    """Return a memory without its citations of code that is gone."""
+    """Return a memory without its citations of code that is gone from its repository."""
     checked = check_cited([memory], caller).get(memory.id, ())
     missing = {one.place for one in checked if one.status is CitationStatus.MISSING}
     if not missing:
@@ -220,10 +250,10 @@ class _Checks:
     """Checks memories in the working tree of a caller, if there is one."""
 
     code: CitedCode | None
-    asks_git: bool = False
+    asks_git: bool = True
 
     @classmethod
-    def of(cls, caller: Caller, *, asks_git: bool = False, search_s: float = _SEARCH_S) -> Self:
+    def of(cls, caller: Caller, *, asks_git: bool = True, search_s: float = _SEARCH_S) -> Self:
         """Check in the working tree of a caller."""
         tree = WorkingTree.above(caller.local_folder, search_s=search_s)
         return cls(tree and CitedCode(tree), asks_git=asks_git)
@@ -248,10 +278,15 @@ class _Checks:
         """Say what became of the code that a memory cites."""
         at = read_checkout(memory.payload)
         code = self.code if self._is_here(at) else None
-        return tuple(
-            code.check(one, at=at) if code else CheckedCitation(place=str(one.place))
-            for one in read_citations(memory.payload)
-        )
+        citations = read_citations(memory.payload)
+        if code is None:
+            return tuple(CheckedCitation(place=str(one.place)) for one in citations)
+        checked = tuple(code.check(one, at=at) for one in citations)
+        missing = [one for one in checked if one.status is CitationStatus.MISSING]
+        paths = [one.place.path for one in citations]
+        if not missing or not self.asks_git or code.tree.knows(at.commit, paths):
+            return checked
+        return tuple(CheckedCitation(place=one.place) if one in missing else one for one in checked)
 
     def _is_here(self, at: Checkout) -> bool:
         return self.code is not None and at.repository == self.code.tree.repository.name

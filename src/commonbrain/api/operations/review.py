@@ -47,6 +47,7 @@ def render_review_queue(reply: ReviewQueue) -> str:
         for _, rows in groupby(rows_of(reply), key=_question_of)
         for line in _question_lines(list(rows))
     ]
+    lines += [f"Skipped: {reason}" for reason in reply.degraded]
     return "\n".join([*lines, *more_line(reply.more, reply.next)]) or "Nothing needs a decision."
 
 
@@ -70,7 +71,7 @@ def _question_lines(rows: Sequence[ReviewRow]) -> Iterator[str]:
         yield from reviews_lines(rows[0])
         return
     pending = [row for row in rows if isinstance(row, PendingItem)]
-    since = show_day(rows[0].since)
+    since = show_day(pending[0].since)
     yield f"proposals, {len(pending)} of one call, trust {pending[0].memory.trust}, since {since}"
     yield from (line for one in pending for line in effects_lines(one))
     together = ",".join(one.memory.id for one in pending)
@@ -79,10 +80,10 @@ def _question_lines(rows: Sequence[ReviewRow]) -> Iterator[str]:
 
 def reviews_lines(row: ReviewRow) -> Iterator[str]:
     """Render one entry: its reason, its memories and the calls that resolve it."""
-    since = show_day(row.since)
+    since = f", since {show_day(row.since)}" if row.since else ""
     match row:
         case ConflictItem():
-            yield f"conflict of {row.basis}, gap {row.gap}, since {since}"
+            yield f"conflict of {row.basis}, gap {row.gap}{since}"
             yield from _memory_lines(row.preferred, notes=row.why)
             yield from _memory_lines(row.other, lead="against ")
             for which, done in (("first", row.effects), ("other", row.other_effects)):
@@ -90,16 +91,16 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
                     yield f"  {_parts(f'deciding for the {which}', *done)}"
         case StaleItem():
             old = f"; it repeats what {row.repeats_old_of} replaced" if row.repeats_old_of else ""
-            yield f"{row.because}{old}, since {since}"
+            yield f"{row.because}{old}{since}"
             yield from _memory_lines(row.memory)
         case PendingItem():
             yield _parts(
                 *("proposal", f"by {row.memory.agent}", f"trust {row.memory.trust}"),
-                *(f"since {since}", f"because {row.reason}" if row.reason else ""),
+                *(f"since {show_day(row.since)}", f"because {row.reason}" if row.reason else ""),
             )
             yield from effects_lines(row)
         case DuplicateItem():
-            yield f"rules that may say the same, similarity {row.similarity:.2f}, since {since}"
+            yield f"rules that may say the same, similarity {row.similarity:.2f}{since}"
             yield from _memory_lines(row.newer)
             yield from _memory_lines(row.older, lead="and ")
     yield from (f"  -> {call}" for call in row.settle)

@@ -381,7 +381,7 @@ class MemoryRepository:
         return sorted(self.work.scalars(_WITH_TAGS, {"tags": list(tags)}), reverse=True)
 
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
-        """List those in scope among the newest `limit` memories with one of these topics."""
+        """List those in scope, latest first, among the newest `limit` with one of these topics."""
         parameters = given(scope, self.work.tenant) | {"topics": list(topics), "limit": limit}
         statement = _with_topics(scope.filter)
         return [id_ for (id_,) in self.work.rows(statement, parameters, of=OptionalRows.TOPICS)]
@@ -492,7 +492,8 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 @lru_cache
 def _with_topics(criteria: Filter) -> Select[int]:
     """Build a look-up by topics once: their index finds the few whose rows are read."""
-    return select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
+    rows = select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
+    return rows.order_by(unindexed(memories.c.occurred_at).desc(), memories.c.id.desc())
 
 
 @lru_cache

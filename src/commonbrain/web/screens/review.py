@@ -36,7 +36,7 @@ class QueueRow:
     item: str
     """The ids of its memories, separated by commas."""
     headlines: tuple[str, ...]
-    since: datetime
+    since: datetime | None
     address: str
 
 
