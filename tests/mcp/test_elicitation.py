@@ -1,7 +1,9 @@
 """Questions to the user of a client about what a model proposed."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,11 +13,13 @@ import pytest
 from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
+from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CallToolResult,
     ElicitRequestFormParams,
     ElicitRequestParams,
     ElicitResult,
+    InputRequiredResult,
     TextContent,
 )
 
@@ -172,6 +176,52 @@ async def test_client_that_does_not_answer_gets_its_reply_all_the_same(brain: Br
             item = outcome(await client.call_tool("remember", BLOCKER))
 
     assert waiting(brain) == [item["id"]]
+
+
+async def test_answer_counts_although_another_server_asked(brain: Brain) -> None:
+    [depot] = brain.remember("The depot is in Kiel.", kind="fact").items
+    forget = {"ids": depot.id, "reason": "It moved."}
+    async with client_of(brain, "auto", User(DECLINED)) as first:
+        question = await first.session.call_tool("forget", forget, allow_input_required=True)
+    assert isinstance(question, InputRequiredResult)
+    async with client_of(brain, "auto", User(ElicitResult(action="cancel"))) as second:
+        result = await second.call_tool(
+            "forget",
+            forget,
+            input_responses={"decision": DECLINED},
+            request_state=question.request_state,
+        )
+
+    assert (result.structured_content or {})["hint"] == "It was declined and is withdrawn."
+    assert waiting(brain) == []
+    assert brain.get(depot.id or "").state == "active"
+
+
+async def test_answer_to_no_question_does_nothing(brain: Brain) -> None:
+    [depot] = brain.remember("The depot is in Kiel.", kind="fact").items
+    eve = brain.acting_as(agent="eve", authority=Authority.MODEL)
+    [other] = eve.remember("Never deploy.", kind="rule", severity="BLOCKER").items
+    forged = [
+        {"id": id_, "reply": {"text": ".", "is_error": True}}
+        for id_ in (depot.id, other.id, "mem_?")
+    ]
+    async with client_of(brain, "auto", None) as client:
+        call = partial(
+            client.call_tool, "remember", BLOCKER, input_responses={"decision": DECLINED}
+        )
+        for state in ("", "{}", "another server's"):
+            with pytest.raises(MCPError, match="of no question"):
+                await call(request_state=state)
+        for state in forged:
+            await client.session.call_tool(
+                "recall",
+                {},
+                input_responses={"decision": DECLINED},
+                request_state=json.dumps(state),
+            )
+
+    assert waiting(brain) == [other.id]
+    assert brain.get(depot.id or "").state == "active"
 
 
 async def test_question_reaches_the_client_of_a_process(path: Path, era: Era) -> None:

@@ -3,6 +3,7 @@
 import json
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,18 @@ def test_new_server_gets_the_subscription_until_the_client_ends_it() -> None:
     assert replay.resume()[0].splitlines()[2:] == []
 
 
+@pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
+def test_refused_change_of_the_subscription_leaves_it_for_the_next_server(method: str) -> None:
+    replay = begun()
+    subscribe = line(id=2, method="resources/subscribe", params={"uri": "inbox://unread"})
+    replay.take(subscribe)
+    replay.deliver(answer(2))
+    replay.take(line(id=3, method=method, params={"uri": "memory://1"}))
+    replay.deliver(line(id=3, error={"code": -32602, "message": "not_found"}))
+    frames, _ = replay.resume()
+    assert frames.splitlines()[2:] == [b"0 " + subscribe]
+
+
 def test_unanswered_handshake_is_sent_again_and_its_answer_delivered() -> None:
     replay = ReplayBuffer()
     replay.take(INITIALIZE)
@@ -100,6 +113,14 @@ def test_call_that_ends_every_server_is_abandoned_with_an_error() -> None:
     assert frames == b""
     assert json.loads(errors)["id"] == 7
     assert replay.resume() == (b"", b"")
+
+
+def test_stream_is_sent_to_every_server() -> None:
+    replay = ReplayBuffer()
+    listen = line(id=7, method="subscriptions/listen", params={"notifications": {}})
+    replay.take(listen)
+    for _ in range(5):
+        assert replay.resume() == (b"1! " + listen + b"\n", b"")
 
 
 def test_session_notice_is_stored_for_the_next_server_and_not_sent_to_the_client() -> None:

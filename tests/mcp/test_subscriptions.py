@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from mcp.types import ResourceUpdatedNotification, TextResourceContents
+from mcp.types import ResourceUpdatedNotification, SubscriptionFilter, TextResourceContents
 
 from commonbrain.client import Brain
 from commonbrain.mcp.resources import INBOX_URI
@@ -83,6 +83,28 @@ async def test_messages_to_others_and_read_ones_are_no_arrivals(brain: Brain, bo
     before = ann.message.newest_unread()
     ann.message.read([one.id for one in sent])
     assert 0 == ann.message.newest_unread() < before
+
+
+async def test_lists_and_other_resources_have_no_subscriptions(brain: Brain) -> None:
+    async with Client(build_server(lambda: brain, agent="ann")) as client:
+        capabilities = client.server_capabilities
+        for lists in (capabilities.tools, capabilities.prompts, capabilities.resources):
+            assert lists is not None
+            assert not lists.list_changed
+        assert capabilities.resources is not None
+        assert capabilities.resources.subscribe
+        with anyio.fail_after(TIMEOUT_S):
+            for listen in (
+                client.listen(tools_list_changed=True),
+                client.listen(resource_subscriptions=["memory://1"]),
+                client.listen(resource_subscriptions=[INBOX_URI, "memory://1"]),
+            ):
+                with pytest.raises(MCPError, match="not_found"):
+                    await listen.__aenter__()
+            async with client.listen(
+                tools_list_changed=True, resource_subscriptions=[INBOX_URI]
+            ) as events:
+                assert events.honored == SubscriptionFilter(resource_subscriptions=[INBOX_URI])
 
 
 async def test_agent_has_a_bounded_number_of_streams(brain: Brain) -> None:

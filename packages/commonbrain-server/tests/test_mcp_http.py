@@ -14,9 +14,9 @@ from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
 from commonbrain.mcp.resources import INBOX_URI
 from commonbrain.mcp.server import tools_of
-from commonbrain.model.scope import Role
+from commonbrain.model.scope import Caller, Role
 from tests.processes import TIMEOUT_S
-from tests.serving import Era, client_at
+from tests.serving import CALLERS, Era, KeyRing, an_app, client_at, listening
 
 TOOLS = tools_of(Profile.CORE)
 
@@ -177,6 +177,23 @@ async def test_client_that_listens_is_notified_of_a_message_and_others_are_not(u
         # It may not read an inbox either.
         with pytest.raises(MCPError, match="insufficient_role"):
             await rea.listen(resource_subscriptions=uris).__aenter__()
+
+
+@pytest.mark.parametrize("now", [None, Caller(agent="ann", role=Role.READER)])
+async def test_stream_ends_when_its_credential_gives_less(brain: Brain, now: Caller | None) -> None:
+    keys = dict(CALLERS)
+    with listening(an_app(brain, keys=KeyRing(keys))) as url:
+        async with client_at(url, key="key-of-ann") as ann, client_at(url, key="key-of-ben") as ben:
+            with anyio.fail_after(TIMEOUT_S):
+                async with ann.listen(resource_subscriptions=[INBOX_URI]) as events:
+                    structured(await ben.call_tool("message", message_to("ann", "Tea?")))
+                    assert await anext(events) == ResourceUpdated(uri=INBOX_URI)
+                    if now is None:
+                        del keys["key-of-ann"]
+                    else:
+                        keys["key-of-ann"] = now
+                    structured(await ben.call_tool("message", message_to("ann", "Now?")))
+                    assert [event async for event in events] == []
 
 
 def message_to(agent: str, text: str) -> dict[str, str]:

@@ -154,6 +154,10 @@ class StdioCaller:
         """Whether a call names its session: never, for the connection has one."""
         return False
 
+    async def is_admitted(self) -> bool:
+        """Return True: the client has no credential."""
+        return True
+
     def brain(self, *, session: str | None = None, starts: bool = False) -> Brain:
         """Return the brain as the agent: the one that the user named, or the client."""
         del session, starts

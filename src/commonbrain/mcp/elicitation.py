@@ -8,7 +8,6 @@ at a terminal or on the page.
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from secrets import token_hex
 from typing import Any, Final
 
 import anyio
@@ -16,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     ElicitRequest,
     ElicitRequestFormParams,
@@ -23,7 +23,7 @@ from mcp.types import (
     InputRequiredResult,
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
@@ -50,11 +50,17 @@ _FORM: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question about a proposal, with the reply of the call that made it."""
+    """A question about a proposal, with the reply of the call that made it.
+
+    A client that answers by another call sends it along, to whichever server runs by then. What
+    it could change of it is its own: what it reads, and a proposal that it may withdraw anyway.
+    """
 
     id: str
-    request: ElicitRequest
     reply: ToolReply
+
+
+_STATE: Final = TypeAdapter(_Question)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,8 +70,6 @@ class Questions:
     threads: ThreadLimiter
     answer_s: float = ANSWER_S
     _asked_at: float = -math.inf
-    _open: dict[str, _Question] | None = None
-    """The question that a client has to answer by a call, by the state that it sends along."""
 
     async def ask(
         self, context: ServerRequestContext[Any], reply: ToolReply, *, caller: ToolCaller
@@ -79,10 +83,9 @@ class Questions:
         if request is None:
             return reply
         self._asked_at = anyio.current_time()
-        question = _Question(id=id_, request=request, reply=reply)
+        question = _Question(id=id_, reply=reply)
         if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            state = token_hex(8)
-            self._open = {state: question}
+            state = _STATE.dump_json(question).decode()
             return InputRequiredResult(input_requests={_FIELD: request}, request_state=state)
         try:
             answer = await context.session.send_request(
@@ -100,9 +103,12 @@ class Questions:
         self, params: CallToolRequestParams, *, caller: ToolCaller
     ) -> ToolReply | None:
         """Return the reply to a call that answers a question; None if it is another call."""
-        question = (self._open or {}).pop(params.request_state or "", None)
-        if question is None:
+        if params.request_state is None:
             return None
+        try:
+            question = _STATE.validate_json(params.request_state)
+        except ValidationError:
+            raise MCPError(INVALID_PARAMS, "invalid: The state is of no question.") from None
         answer = (params.input_responses or {}).get(_FIELD)
         return await self._settle(question, answer, caller=caller)
 

@@ -22,8 +22,12 @@ LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Above the largest call: 100 items of 16 KiB, each character escaped."""
 _SENDS_MAX: Final = 3
 """A request that ended this many servers is not sent to another one."""
-_REPEATED: Final = frozenset({"initialize", "notifications/initialized", "resources/subscribe"})
+_HANDSHAKE: Final = frozenset({"initialize", "notifications/initialized"})
 """Methods of messages that every server of a client gets."""
+_SUBSCRIBE: Final = "resources/subscribe"
+_UNSUBSCRIBE: Final = "resources/unsubscribe"
+_LISTEN: Final = "subscriptions/listen"
+"""A stream, which every server ends without an answer."""
 _MALFORMED: Final = -32700
 _GIVEN_UP: Final = (
     "interrupted: Servers ended during this call, which may have been carried out. "
@@ -39,6 +43,7 @@ class _Request:
 
     number: int
     line: bytes
+    method: object = None
     sends: int = 0
 
 
@@ -63,11 +68,9 @@ class ReplayBuffer:
         message = parse_object(line)
         method = message.get("method")
         self._number += 1
-        one = _Request(self._number, line)
-        if method in _REPEATED:
+        one = _Request(self._number, line, method)
+        if method in _HANDSHAKE:
             self._repeated[method] = line
-        elif method == "resources/unsubscribe":
-            self._repeated.pop("resources/subscribe", None)
         elif method == "notifications/cancelled":
             self.unanswered.pop(_key(child_object(message, "params").get("requestId")), None)
         if isinstance(method, str) and "id" in message:
@@ -84,7 +87,7 @@ class ReplayBuffer:
         self._muted.clear()
         self.is_over = False
         for id_, one in list(self.unanswered.items()):
-            if one.sends == _SENDS_MAX:
+            if one.sends == _SENDS_MAX and one.method != _LISTEN:
                 del self.unanswered[id_]
                 errors += _error(id_, _FAILED, text=_GIVEN_UP)
         waiting = [one.line for one in self.unanswered.values()]
@@ -108,8 +111,17 @@ class ReplayBuffer:
             if id_ in self._muted:
                 self._muted.remove(id_)
                 return b""
-            self.unanswered.pop(id_, None)
+            answered = self.unanswered.pop(id_, None)
+            if answered is not None and "result" in message:
+                self._note_subscription(answered)
         return line + b"\n"
+
+    def _note_subscription(self, request: _Request) -> None:
+        """Note what a server has done; one that is refused leaves the subscription as it was."""
+        if request.method == _SUBSCRIBE:
+            self._repeated[_SUBSCRIBE] = request.line
+        elif request.method == _UNSUBSCRIBE:
+            self._repeated.pop(_SUBSCRIBE, None)
 
 
 def _frame(one: _Request) -> bytes:

@@ -70,7 +70,7 @@ from commonbrain.mcp.resources import (
     read_resource,
     render_startup,
 )
-from commonbrain.mcp.subscriptions import Subscriptions, background_tasks
+from commonbrain.mcp.subscriptions import InboxServer, Subscriptions, background_tasks
 from commonbrain.mcp.tool_calls import (
     BOOT,
     CALLS_AT_ONCE_MAX,
@@ -126,6 +126,15 @@ class MessageCaller(ToolCaller, Protocol):
     @property
     def takes_session(self) -> bool:
         """Whether a call names its session by an argument, for lack of other means."""
+        ...
+
+    async def is_admitted(self) -> bool:
+        """Return whether it may still do what it could when the message arrived.
+
+        Raises:
+            CommonbrainError: this cannot be checked now.
+
+        """
         ...
 
     def record_unstarted(
@@ -351,9 +360,11 @@ def server_of(
         questions=Questions(threads=threads, answer_s=answer_s) if is_duplex else None,
     )
     subscriptions = Subscriptions(
-        open_inbox=handlers.open_inbox, threads=threads, is_duplex=is_duplex
+        open_inbox=handlers.open_inbox,
+        is_admitted=lambda context: caller_of(context).is_admitted(),
+        threads=threads,
     )
-    return Server(
+    return InboxServer(
         "commonbrain",
         title="Commonbrain",
         version=version("commonbrain"),

@@ -10,12 +10,15 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
     EmptyResult,
+    ServerCapabilities,
     SubscribeRequestParams,
+    SubscriptionFilter,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
     UnsubscribeRequestParams,
@@ -30,8 +33,22 @@ _POLL_S: Final = 2.0
 """How often the inbox is read: any process may store a message. It takes less than 1 ms."""
 _STREAMS_MAX: Final = 4
 """Streams of one agent; a client needs one."""
-_STREAM_S: Final = 600.0
-"""A stream over HTTP ends after this time, so that its client shows a credential that holds."""
+
+
+class InboxServer(Server[Any]):
+    """A server of which the inbox can change, but no list."""
+
+    def get_capabilities(
+        self,
+        *args: Any,  # noqa: ANN401 as the library has them
+        **more: Any,  # noqa: ANN401
+    ) -> ServerCapabilities:
+        """Return what the library derives, without changes of lists."""
+        capabilities = super().get_capabilities(*args, **more)
+        for one in (capabilities.tools, capabilities.prompts, capabilities.resources):
+            if one is not None:
+                one.list_changed = False
+        return capabilities
 
 
 @asynccontextmanager
@@ -48,9 +65,9 @@ class Subscriptions:
 
     open_inbox: Callable[[ServerRequestContext[Any]], Awaitable[Brain]]
     """Returns the brain of a message's caller, who may read the inbox."""
+    is_admitted: Callable[[ServerRequestContext[Any]], Awaitable[bool]]
+    """Returns whether a message's caller may still do what it could when the message arrived."""
     threads: ThreadLimiter
-    is_duplex: bool
-    """Whether the connection is one client's, to which the server can send at any time."""
     _streams: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """Open streams, by tenant and agent."""
     _subscribed: anyio.CancelScope | None = None
@@ -58,7 +75,12 @@ class Subscriptions:
     async def listen(
         self, context: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one stream until the client ends it."""
+        """Serve one stream until the client ends it, or its credential is no longer valid.
+
+        The acknowledgement names the inbox alone: lists do not change.
+        """
+        _check_is_inbox(*(params.notifications.resource_subscriptions or ()))
+        inbox = SubscriptionFilter(resource_subscriptions=[INBOX_URI])
         brain = await self.open_inbox(context)
         agent = (brain.caller.tenant, brain.caller.agent)
         if self._streams[agent] >= _STREAMS_MAX:
@@ -67,17 +89,19 @@ class Subscriptions:
             )
         bus = InMemorySubscriptionBus()
         stream = ListenHandler(bus)
+        notify = partial(bus.publish, ResourceUpdated(uri=INBOX_URI))
+
+        async def feed() -> None:
+            await self._watch(context, brain, notify=notify)
+            stream.close()
+
         self._streams[agent] += 1
         result = SubscriptionsListenResult()
         try:
             async with anyio.create_task_group() as tasks:
-                # These start when the stream first waits, and it has subscribed to the bus by then.
-                if INBOX_URI in (params.notifications.resource_subscriptions or ()):
-                    notify = partial(bus.publish, ResourceUpdated(uri=INBOX_URI))
-                    tasks.start_soon(self._watch, brain, notify)
-                if not self.is_duplex:
-                    tasks.start_soon(_end_in_time, stream)
-                result = await stream(context, params)
+                # It starts when the stream first waits, and that has subscribed to the bus by then.
+                tasks.start_soon(feed)
+                result = await stream(context, params.model_copy(update={"notifications": inbox}))
                 tasks.cancel_scope.cancel()
         finally:
             self._streams[agent] -= 1
@@ -93,7 +117,8 @@ class Subscriptions:
         self._subscribed = anyio.CancelScope()
         tasks: TaskGroup = context.lifespan_context
         notify = partial(context.session.send_resource_updated, INBOX_URI)
-        tasks.start_soon(partial(self._watch, brain, notify, within=self._subscribed))
+        watch = partial(self._watch, notify=notify, within=self._subscribed)
+        tasks.start_soon(watch, context, brain)
         return EmptyResult()
 
     async def unsubscribe(
@@ -111,31 +136,30 @@ class Subscriptions:
 
     async def _watch(
         self,
+        context: ServerRequestContext[Any],
         brain: Brain,
-        notify: Callable[[], Awaitable[None]],
         *,
+        notify: Callable[[], Awaitable[None]],
         within: anyio.CancelScope | None = None,
     ) -> None:
-        """Notify of each arrival, and at the start if a message is unread."""
+        """Notify a caller that is still admitted of each arrival, and of unread ones at first."""
         newest = 0
         with within or anyio.CancelScope():
             while True:
                 # If the store is busy, the next reading may succeed.
                 with suppress(CommonbrainError):
+                    if not await self.is_admitted(context):
+                        return
                     last, newest = newest, await self.threads.run(brain.message.newest_unread)
                     if newest > last:
                         await notify()
                 await anyio.sleep(_POLL_S)
 
 
-def _check_is_inbox(uri: str) -> None:
-    if uri != INBOX_URI:
+def _check_is_inbox(*uris: str) -> None:
+    if set(uris) != {INBOX_URI}:
+        refused = ", ".join(uris)[:100] or "lists"
         raise MCPError(
             INVALID_PARAMS,
-            f"not_found: {uri[:100]} has no subscriptions. Only {INBOX_URI} has.",
+            f"not_found: There are no subscriptions to {refused}, only to {INBOX_URI}.",
         )
-
-
-async def _end_in_time(stream: ListenHandler) -> None:
-    await anyio.sleep(_STREAM_S)
-    stream.close()

@@ -96,6 +96,10 @@ class AuthenticatedCaller:
         request = _request(self.context)
         return not has_handshake(request) and not has_session_header(request)
 
+    async def is_admitted(self) -> bool:
+        """Return whether the credential still gives what it gave when the message arrived."""
+        return await self.authenticator.is_admitted(_request(self.context))
+
     def brain(self, *, session: str | None = None, starts: bool = False) -> Brain:
         """Return the brain as the credential's agent, in the client's session."""
         request = _request(self.context)

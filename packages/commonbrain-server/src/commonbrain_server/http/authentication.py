@@ -102,14 +102,7 @@ class RequestAuthenticator:
         known: Caller | None = request.scope.get(_CALLER_KEY)
         if known is not None:
             return known
-        enter_lane(None)
-        address = request.client.host if request.client else None
-        credential = credential_of(request)
-        caller = self.access.known(credential, address=address)
-        if caller is None:
-            check = partial(self.access.admit, credential, address=address)
-            caller = await self.threads.run(check)
-        enter_lane(caller)
+        caller = await self._authenticate(request)
         self._check_blocked(caller)
         request.scope[_UNCOUNTED_KEY] = caller
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)
@@ -123,6 +116,32 @@ class RequestAuthenticator:
         identified = replace(caller, request_id=request_name or token_hex(_REQUEST_BYTES))
         request.scope[_CALLER_KEY] = identified
         return identified
+
+    async def is_admitted(self, request: HTTPConnection) -> bool:
+        """Return whether the credential of a long request still gives what it gave at its start.
+
+        Raises:
+            LimitExceededError: too many credentials from that address were wrong.
+            UnavailableError: the credential cannot be checked now.
+
+        """
+        try:
+            caller = await self._authenticate(request)
+        except (AuthenticationError, RejectedError):
+            return False
+        return caller == replace(authenticated(request), request_id=caller.request_id)
+
+    async def _authenticate(self, request: HTTPConnection) -> Caller:
+        """Return the caller of a request's credential, whose turn its calls take."""
+        enter_lane(None)
+        address = request.client.host if request.client else None
+        credential = credential_of(request)
+        caller = self.access.known(credential, address=address)
+        if caller is None:
+            check = partial(self.access.admit, credential, address=address)
+            caller = await self.threads.run(check)
+        enter_lane(caller)
+        return caller
 
     def _check_blocked(self, caller: Caller) -> None:
         services = self.brain.services
