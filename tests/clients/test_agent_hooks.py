@@ -136,6 +136,7 @@ def shown(model: ScriptedModel) -> str:
 
 
 def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(hooked: Hooked) -> None:
+    (hooked.place.home / ".git").mkdir(exist_ok=True)
     file, check = hooked.place.home / "orders.py", hooked.place.home / "check.sh"
     check.write_text(f"grep -q orders_open {file} || {{ echo '{ERROR}'; exit 1; }}\n")
     checks = hooked.tools.run("sh check.sh")

@@ -166,6 +166,7 @@ def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(
     claude: ClaudeCode, store: Path, place: Place
 ) -> None:
     error = "E   shop.errors.StockError: table orders_open is missing in warehouse.db"
+    (place.home / ".git").mkdir(exist_ok=True)
     file, check = place.home / "orders.py", place.home / "check.sh"
     check.write_text(f"grep -q orders_open {file} || {{ echo '{error}'; exit 1; }}\n")
     allowed = {"permissions": {"allow": ["Write", "Bash(sh check.sh)"]}}

@@ -95,6 +95,7 @@ def test_running_server_answers_the_hooks_of_its_store(stdio_server: Server) -> 
 
 
 def test_server_learns_what_fixed_a_failure_and_shows_it(store: Path) -> None:
+    (store.parent / ".git").mkdir()
     error = "Exit code 1\nE   shop.errors.StockError: table orders_open is missing in warehouse.db"
     command = {"tool_input": {"command": "make test"}}
     edit = {"tool_input": {"file_path": str(store.parent / "db.py"), "new_string": "orders = 1"}}

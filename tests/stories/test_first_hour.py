@@ -104,7 +104,7 @@ class Session:
 
     def _after_command(self, payload: dict[str, Any]) -> str:
         payload["tool_input"]["command"] = COMMAND
-        return self.hook(payload).context
+        return self.hook(payload, COMMONBRAIN_PROJECT="shop").context
 
     def _recorded(self, part: str) -> dict[str, Any]:
         rows = map(json.loads, RECORDED.read_text().splitlines())

@@ -104,7 +104,7 @@ def _shortened(text: str) -> str:
 @pytest.fixture(params=["file", "server", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     folder = tmp_path / "shop"
-    folder.mkdir()
+    (folder / ".git").mkdir(parents=True)
     store = str(tmp_path / "brain.db")
     match request.param:
         case "file":

@@ -179,6 +179,7 @@ def test_fix_of_one_agent_is_shown_to_others_once_it_helped(
     hooks: Hooks, shared: tuple[Brain, str]
 ) -> None:
     brain, _ = shared
+    (hooks.state.parent / ".git").mkdir()
     bens = replace(hooks, key="key-of-ben", session="s-ben")
     failed(hooks)
     fixed(hooks)

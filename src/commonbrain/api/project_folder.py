@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.observability.hook_runs import state_folder
 from commonbrain.working_tree import DEPTH_MAX, Repository
+
+if TYPE_CHECKING:
+    from commonbrain.model.scope import Caller
 
 CONFIG_FILE: Final = ".commonbrain.toml"
 """The settings file for a folder and everything below it."""
@@ -101,6 +104,12 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
         memory_off_by=next((one.path for one in files if not one.has_memory), None),
         notices=tuple(notices),
     )
+
+
+def folder_config_of(caller: "Caller") -> FolderConfig:
+    """Return the settings of the folder in which a caller's client was started, if it has one."""
+    folder = caller.contact.cwd
+    return find_folder_config(Path(folder)) if folder else FolderConfig()
 
 
 def switched_off_error(file: Path) -> RejectedError:

@@ -1,11 +1,10 @@
 """Whether an agent may use the memory here and now: a person may pause it, a folder end its use."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from commonbrain.api.operation import Operation, Request, VerbRequest
-from commonbrain.api.project_folder import LEFT_ON, find_folder_config, switched_off_error
+from commonbrain.api.project_folder import LEFT_ON, folder_config_of, switched_off_error
 from commonbrain.model.scope import Authority, Caller
 from commonbrain.runtime.pause import pause_in, paused_error
 
@@ -39,7 +38,6 @@ def _check(caller: Caller, *, is_read: bool, is_left_on: bool) -> None:
         return
     if not is_read and (pause := pause_in(os.environ)):
         raise paused_error(pause)
-    folder = caller.contact.cwd
-    file = find_folder_config(Path(folder)).memory_off_by if folder else None
+    file = folder_config_of(caller).memory_off_by
     if file is not None and not is_left_on:
         raise switched_off_error(file)

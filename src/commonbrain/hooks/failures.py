@@ -89,13 +89,14 @@ def _store(brain: Brain, fixed: FixedFailure, *, source: str | None) -> None:
 
 
 def _share(brain: Brain, id_: str) -> None:
-    """Let the team read a memory that helped; what is shared or gone stays as it is."""
+    """Let the team read a memory that helped in its project; what is shared or gone stays."""
     # It may have been forgotten or revised since it was shown.
     with suppress(CommonbrainError):
         memory = brain.get(id_, bump=False)
         is_captured = FAILURE_KEY in (memory.attachment or {})
         is_of_model = memory.authority is Authority.MODEL
-        if memory.scope is Scope.PRIVATE and is_captured and is_of_model:
+        is_near = memory.project is not None and memory.project == brain.caller.project
+        if memory.scope is Scope.PRIVATE and is_captured and is_of_model and is_near:
             brain.revise.supersede(
                 id_,
                 memory.body or "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.model.attachments import attachment_in
@@ -21,10 +20,26 @@ _ERROR_CHARS_MAX: Final = 240
 _COMMAND_CHARS_MAX: Final = 120
 _NAMED_MAX: Final = 3
 _LINES_MAX: Final = 6
-_NAME: Final = re.compile(r"[\w.@=+~^-]{1,64}")
+_NAME: Final = re.compile(r"[a-z0-9][\w-]{0,31}", re.ASCII | re.IGNORECASE)
 """A word that is no path, address, sentence or further command."""
-_NAMES_MAX: Final = 8
-"""Words of a command that another project is shown."""
+_FILE_NAME: Final = re.compile(r"[\w.+-]{1,32}", re.ASCII)
+_MANAGER: Final = (
+    r"(?:pip3?|uv(?: pip)?|poetry|pipenv|pdm|conda|npm|pnpm|yarn|bun|go(?: mod)?|cargo|gem|bundle"
+    r"|composer|brew|apt(?:-get)?|apk|dnf) "
+    r"(?:install|i|ci|add|get|require|update|upgrade|sync|tidy|lock|download|restore|remove)"
+)
+_PACKAGE: Final = (
+    rf"(?:-D|-U|-y|--dev|--save-dev|--upgrade|(?:@[a-z\d-]{{1,32}}/)?{_NAME.pattern})"
+    r"(?=[ =<>~\[@]|$)"
+)
+_WORD: Final = r"[a-z][a-z\d-]{0,15}(?!\S)"
+_COMMAND: Final = re.compile(
+    # More than three words in a row may be a sentence.
+    r"(?:cd \S+ && )?+((?:sudo )?"
+    rf"(?:{_MANAGER}(?!\S)(?: {_PACKAGE}){{0,3}}|{_WORD}(?: {_WORD})?))(.*)",
+    re.ASCII | re.IGNORECASE,
+)
+"""The program, what it does, and packages if it manages them; then the rest of a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +93,7 @@ class FixedFailure:
 
         It is empty if there are none.
         """
-        files = [name for name in map(_last_part, self.files) if _NAME.fullmatch(name)]
+        files = [name for name in map(_last_part, self.files) if _FILE_NAME.fullmatch(name)]
         commands = [name for name in map(_named_part, self.commands) if name]
         if not files and not commands:
             return ""
@@ -98,6 +113,11 @@ class FixedFailure:
     @property
     def _fix(self) -> str:
         return _described(self.files, self.commands)
+
+
+def name_elsewhere(name: str) -> str | None:
+    """Return a name as other projects are shown it; None if it may mislead them."""
+    return name if _NAME.fullmatch(name) else None
 
 
 def failure_in(memory: Memory) -> FixedFailure:
@@ -132,10 +152,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _named_part(command: str) -> str:
-    """Return a command up to the first word that is no name."""
-    words = command.split()
-    names = list(takewhile(_NAME.fullmatch, words[:_NAMES_MAX]))
-    return " ".join(names if names == words or not names else [*names, "..."])
+    """Return a command up to the first word that other projects are not shown."""
+    found = _COMMAND.match(" ".join(command.split()))
+    if found is None:
+        return ""
+    return f"{found[1]} ..." if found[2] else found[1]
 
 
 def _last_part(path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.ingestion.failures import failure_in
+from commonbrain.ingestion.failures import FAILURE_LABEL, failure_in, name_elsewhere
 from commonbrain.invalidation.dependents import open_reviews
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert, inert_part
@@ -54,39 +54,45 @@ class KnownFix:
     id: str
     kind: str
     """Its label, or its kind."""
-    agent: str
+    agent: str | None
+    """None if its name may mislead."""
     date: str
     project: str | None
+    """None if it has none, or its name may mislead."""
     text: str
 
     @property
     def evidence(self) -> str:
         """The text for an agent: quoted, dated and attributed."""
+        agent = (f"by {inert_part(self.agent)}",) if self.agent else ()
         project = (f"project {inert_part(self.project)}",) if self.project else ()
-        named = (
-            self.id,
-            inert_part(self.kind),
-            self.date,
-            f"by {inert_part(self.agent)}",
-            *project,
-        )
+        named = (self.id, inert_part(self.kind), self.date, *agent, *project)
         quoted = (f"> {inert(line)}" for line in self.text.splitlines())
         return "\n".join((HEADING, f"[1] {' | '.join(named)}", *quoted))
 
 
-def text_for(caller: Caller, memory: Memory) -> str:
-    """Return what a caller is shown of a memory; nothing of a text that it must not read.
+def _is_foreign(caller: Caller, memory: Memory) -> bool:
+    """Return whether a model asks, for what a repository that misleads may have written elsewhere.
 
-    What no person wrote of a failure in another project may come from a repository that misleads.
+    What was captured without a project may come from any folder.
     """
-    failure = failure_in(memory)
-    projects = {caller.project} if failure.excerpt else {caller.project, None}
-    is_foreign = memory.project not in projects and memory.authority is not Authority.PERSON
-    return failure.text_elsewhere if is_foreign else memory.body or memory.headline
+    if Authority.PERSON in {caller.authority, memory.authority}:
+        return False
+    if memory.project is None:
+        return bool(failure_in(memory).excerpt)
+    return memory.project != caller.project
 
 
-def fix_of(memory: Memory, text: str, *, max_tokens: int) -> KnownFix:
+def _text_for(caller: Caller, memory: Memory) -> str:
+    """Return what a caller is shown of a memory; nothing of a text that it must not read."""
+    if _is_foreign(caller, memory):
+        return failure_in(memory).text_elsewhere
+    return memory.body or memory.headline
+
+
+def _fix_for(caller: Caller, memory: Memory, *, max_tokens: int) -> KnownFix:
     """Return as much of a memory as fits: of a long one the fix rather than the whole error."""
+    text = _text_for(caller, memory)
     error, *fix = text.splitlines()
     whole = KnownFix(
         id=ids.show(ids.MEMORY, memory.id),
@@ -96,6 +102,13 @@ def fix_of(memory: Memory, text: str, *, max_tokens: int) -> KnownFix:
         project=memory.project,
         text=text,
     )
+    if _is_foreign(caller, memory):
+        whole = replace(
+            whole,
+            kind=FAILURE_LABEL,
+            agent=name_elsewhere(author_of(memory)),
+            project=name_elsewhere(memory.project or ""),
+        )
     if estimate(whole.evidence) <= max_tokens:
         return whole
     error = _shortened(error, _ERROR_CHARS if fix else _TEXT_CHARS)
@@ -133,7 +146,7 @@ class RecallForFailure:
             return None
         shown_now = [fresh[0].id]
         record_shown(self.services, self.caller, ids=shown_now, reviews=reviews, at=scope.now)
-        return fix_of(fresh[0], text_for(self.caller, fresh[0]), max_tokens=max_tokens)
+        return _fix_for(self.caller, fresh[0], max_tokens=max_tokens)
 
     def best(self, failure: Failure, *, max_tokens: int) -> KnownFix | None:
         """Return the best memory of this failure, whatever the session was shown."""
@@ -141,7 +154,7 @@ class RecallForFailure:
             ranked = self._ranked(tx, failure, scope=self._scope)
         if not ranked:
             return None
-        return fix_of(ranked[0], text_for(self.caller, ranked[0]), max_tokens=max_tokens)
+        return _fix_for(self.caller, ranked[0], max_tokens=max_tokens)
 
     def known(self, failure: Failure) -> Sequence[Memory]:
         """Return the captured memories of this failure, the surest first."""
@@ -209,7 +222,7 @@ class RecallForFailure:
             one
             for one in tx.memories.get(known).values()
             if is_allowed(one, self.caller, criteria=scope.filter, now=scope.now)
-            and text_for(self.caller, one)
+            and _text_for(self.caller, one)
         ]
 
 

@@ -1,10 +1,9 @@
 """The operation boot."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from commonbrain.api.operation import Name, Operation, Profile, Request, argument
-from commonbrain.api.project_folder import find_folder_config
+from commonbrain.api.project_folder import folder_config_of
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing
 from commonbrain.model.escaping import inert_line
@@ -26,11 +25,10 @@ class BootRequest(Request):
 
 
 def _handle(brain: Brain, request: BootRequest) -> Briefing:
-    project, folder = request.project or brain.caller.project, brain.caller.contact.cwd
+    project = request.project or brain.caller.project
     notices: tuple[str, ...] = ()
-    if project is None and folder:
-        # That of the folder in which the client was started, if it has one.
-        config = find_folder_config(Path(folder))
+    if project is None:
+        config = folder_config_of(brain.caller)
         project, notices = config.project, tuple(map(inert_line, config.notices))
     briefing = brain.boot(project, request.task, client=request.client, metadata=request.metadata)
     return replace(briefing, degraded=(*briefing.degraded, *notices)) if notices else briefing

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Operation, Request, Transport
+from commonbrain.api.operation import Command, Name, Operation, Request, Transport, argument
+from commonbrain.api.project_folder import folder_config_of
 from commonbrain.client import Brain
 from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.model.values import dataclass
@@ -17,6 +18,7 @@ class WhyFailedRequest(Request):
         max_length=RAW_TEXT_BYTES_MAX,
         description="What the command printed; - reads it from stdin",
     )
+    project: Name = argument("The project in which it failed; by default that of the folder")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,8 @@ class WhyFailedResponse:
 
 
 def _handle(brain: Brain, request: WhyFailedRequest) -> WhyFailedResponse:
-    return WhyFailedResponse(fix=brain.why_failed(request.text))
+    project = request.project or brain.caller.project or folder_config_of(brain.caller).project
+    return WhyFailedResponse(fix=brain.acting_as(project=project).why_failed(request.text))
 
 
 def _render(reply: WhyFailedResponse) -> str:
@@ -50,7 +53,7 @@ WHY_FAILED = Operation(
             name="why-failed",
             purpose="Find what fixed a failure before, by what the command printed.",
             preset={},
-            fields=frozenset({"text"}),
+            fields=frozenset({"text", "project"}),
             positional=("text",),
         ),
     ),
