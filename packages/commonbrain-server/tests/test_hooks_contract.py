@@ -113,7 +113,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
             port = free_port()
             words = ("--url", f"http://127.0.0.1:{port}", "--no-key")
             elsewhere = {"COMMONBRAIN_STORE": "/dev/null/brain.db"}
-            with started(store, port=port):
+            # What to store is up to each client.
+            with started(store, port=port, COMMONBRAIN_CAPTURE="off"):
                 yield Place(store=store, folder=folder, words=words, environment=elsewhere)
         case _:
             postgres: Server = request.getfixturevalue("postgres")

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.api.project_folder import AT_ONCE, FolderConfig, capture_mode
+from commonbrain.api.project_folder import AT_ONCE, FolderConfig
 from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
@@ -232,8 +232,7 @@ def captures_failures(
 
     Of a sealed store nothing may lie in a plain file.
     """
-    is_stored = capture_mode(folder, environment) == AT_ONCE
-    return is_stored and not store_may_be_sealed(store, environment)
+    return folder.capture == AT_ONCE and not store_may_be_sealed(store, environment)
 
 
 _private: Final = partial(os.open, mode=0o600)

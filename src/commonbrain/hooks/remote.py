@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.api.project_folder import FolderConfig
 from commonbrain.hooks.table import HookAction, HookEvent, found_in
 from commonbrain.model.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, QUERY_CHARS_MAX
 from commonbrain.model.values import dataclass
@@ -59,11 +59,6 @@ class HookContext:
     folder: FolderConfig
     runs: "HookRuns"
 
-    @property
-    def capture(self) -> str:
-        """What to store of messages."""
-        return capture_mode(self.folder, os.environ)
-
 
 def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> str | None:
     """Let a server run a hook's action; return its text for the client's model.
@@ -80,7 +75,7 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         "event": context.hook.event,
         "project": os.environ.get("COMMONBRAIN_PROJECT") or context.folder.project,
         "has_hooks": context.folder.has_hooks,
-        "capture": context.capture,
+        "capture": context.folder.capture,
         "remaining_s": round(remaining_s, 3),
         "fields": {name: text for name, text in fields.items() if text},
     }
@@ -191,7 +186,7 @@ def _capture(context: HookContext) -> Mapping[str, Any]:
     # A prompt waits for neither import.
     from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
-    chosen = "\n\n".join(select_captured(context.event.reply, context.capture))
+    chosen = "\n\n".join(select_captured(context.event.reply, context.folder.capture))
     return {"reply": chosen[:TEXT_CHARS_MAX], "turn": context.event.turn[:NAME_CHARS_MAX]}
 
 

@@ -21,7 +21,6 @@ from typing import Any, Final, NoReturn
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
     FolderConfig,
-    capture_mode,
     find_folder_config,
     trust_project,
 )
@@ -88,7 +87,7 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
     lines = [
         f"hooks: {_switch(environment, folder)}",
         f"project: {folder.project or 'none'}",
-        f"capture: {capture_mode(folder, environment)}",
+        f"capture: {folder.capture}",
         f"limits: {', '.join(limits)}",
         *(f"{client}: {', '.join(events)}" for client, events in clients.items()),
         *(inert_line(notice) for notice in folder.notices),
@@ -346,7 +345,7 @@ def _hand_over(
     """
     is_end = hook.action is HookAction.END
     is_noted = hook.action is HookAction.RECALL and may_last(typed_text(event.prompt))
-    is_noted = is_noted and capture_mode(folder, os.environ) != "off"
+    is_noted = is_noted and folder.capture != "off"
     if call.is_detached or not (is_end or is_noted):
         return False
     if is_noted:
