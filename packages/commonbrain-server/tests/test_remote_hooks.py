@@ -308,6 +308,7 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         hooks.call("file-edited", tool_input=edit, transcript_path="/home/ann/t.jsonl")
         line = (
             f"git commit -m {UNSENT} && mysql -p{UNSENT} -u root && sh /home/ann/{UNSENT}/ship.sh"
+            f" && bash a/../../{UNSENT}/go.sh"
         )
         hooks.call("before-commit", tool_input={"command": line})
         hooks.call(
@@ -332,7 +333,9 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         "session-start": {"cause": "startup"},
         "user-prompt-submit": {"prompt": PROMPT},
         "file-edited": {"files": ["src/bank.py"], "edited": "def settle"},
-        "before-commit": {"command": "git commit -m\nmysql -u\nsh ship.sh ship.sh"},
+        "before-commit": {
+            "command": "git commit -m\nmysql -u\nsh ship.sh ship.sh\nbash go.sh go.sh"
+        },
         "stop": {"reply": "The root cause was a pool that was closed twice."},
         "post-tool-use-failure": {"failed": excerpt},
         "post-tool-use": {

@@ -158,7 +158,8 @@ _VALUE: Final = re.compile(r"-[A-Za-z](?![A-Za-z]{0,3}$)")
 
 def _name(path: str) -> str:
     """Return the name of a file outside of the project, whose path stays on this machine."""
-    return PurePath(path).name if path.startswith(("/", "~")) or path[1:2] == ":" else path
+    is_outside = os.path.normpath(path).startswith(("/", "~", "../")) or path[1:2] == ":"
+    return PurePath(path).name if is_outside else path
 
 
 def _used(context: HookContext) -> Mapping[str, Any]:

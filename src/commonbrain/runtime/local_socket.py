@@ -277,7 +277,7 @@ class LocalServer:
         """
         lock = self._open_lock()
         try:
-            _lock(lock, waits=False)
+            lock_file(lock, waits=False)
             self._listen()
         except BlockingIOError:
             lock.close()
@@ -329,7 +329,7 @@ class LocalServer:
             lock = self._open_lock()
             try:
                 # Waits until the process that answers ends.
-                _lock(lock, waits=True)
+                lock_file(lock, waits=True)
                 if not self._is_closed.is_set():
                     self._listen()
                     self._serve(lock)
@@ -416,7 +416,7 @@ class LocalServer:
                 self._has_changed.notify_all()
 
 
-def _lock(file: IO[bytes], *, waits: bool) -> None:
+def lock_file(file: IO[bytes] | int, *, waits: bool) -> None:
     """Lock a file until it is closed.
 
     Raises:
