@@ -36,8 +36,8 @@ _ANSWERS_AT_ONCE: Final = 4
 _GREETING: Final = b"\x06"
 """Sent at once, so that callers do not wait for a process that hangs."""
 _REFUSAL: Final = b"\x15"
-_GREETING_S: Final = 2.0
-"""Several times what a process took that loaded its model among eight busy ones, 0.13 s; one that
+_GREETING_S: Final = 0.5
+"""Four times what a process took that loaded its model among eight busy ones, 0.13 s; one that
 hangs never greets."""
 _REQUEST_S: Final = 5.0
 """A process that does not send its request within this time is disconnected."""
