@@ -2,11 +2,14 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from threading import Barrier
 from typing import Final
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.api.project_folder import FolderConfig
@@ -558,6 +561,18 @@ def test_output_of_any_length_is_read_from_stdin_at_both_ends(learnt: Path) -> N
     for output in (noise + OUTPUT.encode(), OUTPUT.encode() + noise):
         reply = run_brain("--store", str(learnt), "why-failed", "-", stdin=output)
         assert (reply.status, FILE in reply.out) == (0, True)
+
+
+@given(text=st.text(st.characters()))
+@example(text="half \ud83d")
+def test_texts_of_an_event_can_be_stored_and_sent_whatever_a_client_cuts(text: str) -> None:
+    given = {"file_path": text, "command": text, "new_string": text, "edits": [{"content": text}]}
+    payload = {"session_id": text, "prompt": text, "tool_response": text, "tool_input": given}
+    payload |= {"workspace_roots": [f"/{text}"]}
+
+    event = read_event(json.dumps(payload).encode())
+
+    assert json.dumps(asdict(event), ensure_ascii=False, default=str).encode()
 
 
 def test_recorded_payloads_are_read_as_their_clients_send_them() -> None:
