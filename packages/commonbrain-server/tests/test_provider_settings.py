@@ -58,14 +58,16 @@ def test_defaults_of_settings_are_valid_unchecked(model: type[EnvironmentSetting
     assert model.model_construct() == model()
 
 
+_ADDRESS = re.compile("url|endpoint|jwt_(?:audience|issuer)")
+
+
 @pytest.mark.parametrize(
     ("model", "name"),
     [
         (model, name)
         for model in (Settings, TokenSettings, ServerSettings)
         for name, field in model.model_fields.items()
-        if field.annotation == SecretStr | None
-        or re.search("url|endpoint|jwt_(?:audience|issuer)", name)
+        if field.annotation == SecretStr | None or _ADDRESS.search(name)
     ],
 )
 def test_refusal_of_a_setting_does_not_contain_its_secret(

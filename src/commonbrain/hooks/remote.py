@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.api.project_folder import FolderConfig
 from commonbrain.hooks.table import HookAction, HookEvent, found_in
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, QUERY_CHARS_MAX
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.callers import is_attended
@@ -64,7 +65,7 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
     """Let a server run a hook's action; return its text for the client's model.
 
     Raises:
-        InvalidInputError: the URL or the key cannot be used.
+        InvalidInputError: the URL or the key cannot be used, or the server does not know the hook.
         UnavailableError: the server does not answer in time, is no Commonbrain, or refuses.
 
     """
@@ -97,6 +98,11 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         timeout_s=remaining_s,
         bytes_max=_REPLY_BYTES_MAX,
     )
+    if reply.body.get("code") == InvalidInputError.default_code:
+        raise InvalidInputError(
+            "The server does not understand this hook: it may be older than this client.",
+            hint="Upgrade Commonbrain there.",
+        )
     text = reply.body.get("text", reply)
     if reply.status != _OK or not (text is None or isinstance(text, str)):
         raise reply.error()
