@@ -1,6 +1,7 @@
 """After a failure: what fixed it before is shown, and what fixes it now is stored."""
 
 import json
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,7 @@ from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.text.tokens import estimate
 from tests.hooking import Answered, call_hook
 from tests.in_process import run_brain
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 COMMAND: Final = "pytest tests/test_orders.py -q"
 OUTPUT: Final = """\
@@ -561,6 +563,20 @@ def test_output_of_any_length_is_read_from_stdin_at_both_ends(learnt: Path) -> N
     for output in (noise + OUTPUT.encode(), OUTPUT.encode() + noise):
         reply = run_brain("--store", str(learnt), "why-failed", "-", stdin=output)
         assert (reply.status, FILE in reply.out) == (0, True)
+
+
+def test_output_without_an_end_is_refused(store: Path) -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(
+            command(store, "why-failed", "-"),
+            stdin=endless,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            env=clean_environment(),
+            check=False,
+        )
+    assert done.returncode != 0
+    assert b"The input has more than 1 GiB" in done.stderr
 
 
 @given(text=st.text(st.characters()))
