@@ -2,10 +2,8 @@
 
 import json
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from threading import Barrier
 from typing import Final
 
 import pytest
@@ -14,10 +12,9 @@ from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.api.project_folder import FolderConfig
-from commonbrain.hooks.failure_log import FailureLog, captures_failures
-from commonbrain.hooks.table import HookEvent, read_event
+from commonbrain.hooks.failure_log import captures_failures
+from commonbrain.hooks.table import read_event
 from commonbrain.hooks.tool_results import INTERRUPTED
-from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.text.tokens import estimate
 from tests.hooking import Answered, call_hook
 from tests.in_process import run_brain
@@ -165,27 +162,6 @@ def test_command_that_passes_without_anything_done_is_flaky_and_not_stored(store
     assert stored(store) == []
 
 
-def test_failures_at_the_same_time_are_all_recorded(tmp_path: Path) -> None:
-    """Agents run commands in parallel, and each hook is a process of its own."""
-    commands = [f"make part{number}" for number in range(4)]
-    for number in range(10):
-        log = FailureLog(HookRuns(tmp_path), f"session {number}")
-        together = Barrier(len(commands))
-
-        def fail(command: str, *, log: FailureLog = log, together: Barrier = together) -> None:
-            event = HookEvent(session=log.session, command=command, output=OUTPUT, exit_code=1)
-            together.wait()
-            assert log.follow(event, is_recorded=True).failed
-
-        with ThreadPoolExecutor(len(commands)) as pool:
-            list(pool.map(fail, commands))
-        edit = HookEvent(session=log.session, files=(FILE,))
-        log.follow(edit, is_recorded=True)
-        for command in commands:
-            event = HookEvent(session=log.session, command=command, exit_code=0)
-            assert log.follow(event, is_recorded=True).fixed
-
-
 def test_edit_of_a_document_fixes_no_command(store: Path) -> None:
     session = Session(store, "documents")
     session.fails()
@@ -193,32 +169,6 @@ def test_edit_of_a_document_fixes_no_command(store: Path) -> None:
     session.passes()
 
     assert stored(store) == []
-
-
-@pytest.mark.parametrize("file", ["../../private/plan.py", "/home/ann/private/plan.py"])
-def test_edit_outside_of_the_folder_is_stored_by_the_name_of_its_file(
-    store: Path, file: str
-) -> None:
-    session = Session(store, "outside")
-    session.fails()
-    session.edits(file, old="plan = 1", new="plan = 2")
-    session.passes()
-
-    [text] = stored(store)
-    assert "It passed after an edit of plan.py" in text
-    assert "private" not in text
-    assert "plan = " not in text
-
-
-def test_edit_is_named_from_the_folder_on_however_its_client_writes_the_path(store: Path) -> None:
-    session = Session(store, "within")
-    session.fails()
-    session.edits("docs/../" + FILE)
-    session.passes()
-
-    [text] = stored(store)
-    assert f"It passed after an edit of {FILE}:" in text
-    assert "selectinload" in text
 
 
 def test_install_that_made_a_command_pass_is_stored(store: Path) -> None:
