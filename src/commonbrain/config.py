@@ -94,8 +94,10 @@ class Settings(EnvironmentSettings, frozen=True):
     prefix = "COMMONBRAIN_"
     hidden = frozenset(
         {
+            *("blobs_key", "blobs_key_id"),
             *("embedder_api_key", "embedder_next_api_key", "embedder_next_url", "embedder_url"),
-            *("extractor_api_key", "extractor_url", "redis_url", "store", "store_replicas"),
+            *("extractor_api_key", "extractor_url", "otlp_endpoint", "redis_url"),
+            *("reflector_api_key", "reflector_url", "store", "store_replicas"),
         }
     )
 

@@ -12,7 +12,6 @@ from commonbrain.api.project_folder import (
     CAPTURE_MODES,
     CONFIG_FILE,
     FolderConfig,
-    capture_mode,
     find_folder_config,
     trust_project,
 )
@@ -77,7 +76,9 @@ def test_no_file_widens_what_the_user_or_another_file_lets_hooks_store(
     for number, mode in enumerate(files):
         folder = made(folder / str(number), told=f'capture = "{mode}"\n' if mode else "")
 
-    captured = capture_mode(find_folder_config(folder), {"COMMONBRAIN_CAPTURE": user})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMMONBRAIN_CAPTURE", user)
+        captured = find_folder_config(folder).capture
 
     modes = ["off" if mode == "broken" else mode for mode in files if mode]
     assert captured == min([user, *modes], key=CAPTURE_MODES.index)

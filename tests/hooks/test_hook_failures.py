@@ -1,10 +1,14 @@
 """After a failure: what fixed it before is shown, and what fixes it now is stored."""
 
 import json
+import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.api.project_folder import FolderConfig
@@ -14,6 +18,7 @@ from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.text.tokens import estimate
 from tests.hooking import Answered, call_hook
 from tests.in_process import run_brain
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 COMMAND: Final = "pytest tests/test_orders.py -q"
 OUTPUT: Final = """\
@@ -86,7 +91,7 @@ class Session:
 
     def edits(self, file: str = FILE, *, old: str = "select(Order)", new: str = "") -> Answered:
         new = new or "select(Order).options(selectinload(Order.customer))"
-        path = str(self.store.parent / file)
+        path = str(Path(str(self.shared["cwd"])) / file)
         if self.client == "codex":
             patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"
             return self._send("apply_patch", given={"command": patch})
@@ -452,6 +457,32 @@ def test_output_of_any_length_is_read_from_stdin_at_both_ends(learnt: Path) -> N
     for output in (noise + OUTPUT.encode(), OUTPUT.encode() + noise):
         reply = run_brain("--store", str(learnt), "why-failed", "-", stdin=output)
         assert (reply.status, FILE in reply.out) == (0, True)
+
+
+def test_output_without_an_end_is_refused(store: Path) -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(
+            command(store, "why-failed", "-"),
+            stdin=endless,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            env=clean_environment(),
+            check=False,
+        )
+    assert done.returncode != 0
+    assert b"The input has more than 1 GiB" in done.stderr
+
+
+@given(text=st.text(st.characters()))
+@example(text="half \ud83d")
+def test_texts_of_an_event_can_be_stored_and_sent_whatever_a_client_cuts(text: str) -> None:
+    given = {"file_path": text, "command": text, "new_string": text, "edits": [{"content": text}]}
+    payload = {"session_id": text, "prompt": text, "tool_response": text, "tool_input": given}
+    payload |= {"workspace_roots": [f"/{text}"]}
+
+    event = read_event(json.dumps(payload).encode())
+
+    assert json.dumps(asdict(event), ensure_ascii=False, default=str).encode()
 
 
 def test_recorded_payloads_are_read_as_their_clients_send_them() -> None:

@@ -344,7 +344,7 @@ def test_process_that_is_too_busy_to_greet_at_once_is_waited_for(tmp_path: Path)
         listener.listen()
         asking = threads.submit(ask, path, {"n": 1}, timeout_s=TIMEOUT_S)
         with listener.accept()[0] as connection:
-            connection.settimeout(0.5)
+            connection.settimeout(0.3)
             # It receives the end of the stream as soon as the caller gives up.
             with pytest.raises(TimeoutError):
                 connection.recv(1)

@@ -113,7 +113,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
             port = free_port()
             words = ("--url", f"http://127.0.0.1:{port}", "--no-key")
             elsewhere = {"COMMONBRAIN_STORE": "/dev/null/brain.db"}
-            with started(store, port=port):
+            # What to store is up to each client.
+            with started(store, port=port, COMMONBRAIN_CAPTURE="off"):
                 yield Place(store=store, folder=folder, words=words, environment=elsewhere)
         case _:
             postgres: Server = request.getfixturevalue("postgres")
@@ -128,12 +129,14 @@ def test_same_sessions_leave_the_same_memories_wherever_the_store_is(place: Plac
     place.passes("first")
 
     shown = place.fails("later", ELSEWHERE)
-    assert place.fails("later", ELSEWHERE) == ""
+    # A client may cut the output within an emoji.
+    assert place.fails("later", ELSEWHERE + "\ud83d") == ""
     place.edits("later", "src/shop/api.py")
     place.passes("later")
 
     place.says(f"From now on {RULE}")
     place.says(f"From now on {RULE}")
+    place.says("From now on use tabs \ud83d in code")
     place.says("<private>From now on use yarn instead of npm.</private> I prefer tabs over spaces")
     place.says(f"Remember that {SECRET} is the token of the shop")
     place.says("From now on run the linter first #nomemory")
@@ -147,6 +150,7 @@ def test_same_sessions_leave_the_same_memories_wherever_the_store_is(place: Plac
         ("incident", "active", "team", "model", "first", f"{pair} {FILE}"),
         ("incident", "superseded", "private", "model", "first", f"{pair} {FILE}"),
         ("rule", "quarantined", "team", "captured", "said#p1", RULE),
+        ("rule", "quarantined", "team", "captured", "said#p1", "use tabs \ufffd in code"),
     ]
 
 

@@ -1,16 +1,19 @@
 """Settings of the login at a provider: which of them are incomplete, and what is missing."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 from commonbrain_server.http.server import prepare
 from commonbrain_server.security.logins import make_page_sessions, make_provider_login
-from commonbrain_server.settings import ServerSettings, TokenSettings, load_token_settings
+from commonbrain_server.settings import ServerSettings, TokenSettings
 from provider_logins import URL, settings_of
+from pydantic import SecretStr
 
 from commonbrain.client import Brain
-from commonbrain.config import EnvironmentSettings
+from commonbrain.config import EnvironmentSettings, Settings
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.settings_loading import load
 from tests.guarded import an_access
 from tests.security.providing import CLIENT, Provider, a_provider
 
@@ -55,9 +58,24 @@ def test_defaults_of_settings_are_valid_unchecked(model: type[EnvironmentSetting
     assert model.model_construct() == model()
 
 
-def test_refusal_of_a_setting_does_not_contain_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_SECRET", "s3cret and\x07")
-    with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_SECRET") as refusal:
-        load_token_settings()
+_ADDRESS = re.compile("url|endpoint|jwt_(?:audience|issuer)")
 
-    assert "s3cret" not in f"{refusal.value} {refusal.value!r} {refusal.value.__cause__!r}"
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (model, name)
+        for model in (Settings, TokenSettings, ServerSettings)
+        for name, field in model.model_fields.items()
+        if field.annotation == SecretStr | None or _ADDRESS.search(name)
+    ],
+)
+def test_refusal_of_a_setting_does_not_contain_its_secret(
+    model: type[EnvironmentSettings], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = f"https://ann:s3cret@idp.example/ \x07{'x' * 3000}"
+    monkeypatch.setenv(f"{model.prefix}{name.upper()}", value)
+    with pytest.raises(InvalidInputError, match=f"{model.prefix}{name.upper()}") as refusal:
+        load(model)
+    assert "s3cret" not in str(refusal.value)
+    assert refusal.value.__cause__ is None

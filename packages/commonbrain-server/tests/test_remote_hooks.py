@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from commonbrain_server.http.hooks import FixFields, StatementFields
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -27,13 +28,16 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import Implementation
+from pydantic import BaseModel
 
 from commonbrain.client import Brain
 from commonbrain.hooks.remote import NEEDS
 from commonbrain.hooks.table import HOOKS
+from commonbrain.ingestion.failures import FixedFailure
 from commonbrain.model.scope import Authority
 from commonbrain.text.capture import select_captured
 from commonbrain.text.code_names import read_edit
+from commonbrain.text.user_statements import UserStatement
 from tests.hooking import PATIENT, Answered
 from tests.hooks.test_hook_failures import COMMAND, FILE, OUTPUT
 from tests.hooks.test_user_statements import ATTENDED
@@ -309,6 +313,7 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         hooks.call("file-edited", tool_input=edit, transcript_path="/home/ann/t.jsonl")
         line = (
             f"git commit -m {UNSENT} && mysql -p{UNSENT} -u root && sh /home/ann/{UNSENT}/ship.sh"
+            f" && bash a/../../{UNSENT}/go.sh"
         )
         hooks.call("before-commit", tool_input={"command": line})
         hooks.call(
@@ -333,7 +338,9 @@ def test_server_is_sent_only_what_the_action_needs(tmp_path: Path) -> None:
         "session-start": {"cause": "startup"},
         "user-prompt-submit": {"prompt": PROMPT},
         "file-edited": {"files": ["src/bank.py"], "edited": "def settle"},
-        "before-commit": {"command": "git commit -m\nmysql -u\nsh ship.sh ship.sh"},
+        "before-commit": {
+            "command": "git commit -m\nmysql -u\nsh ship.sh ship.sh\nbash go.sh go.sh"
+        },
         "stop": {"reply": "The root cause was a pool that was closed twice."},
         "post-tool-use-failure": {"failed": excerpt},
         "post-tool-use": {
@@ -379,6 +386,21 @@ def test_hook_shows_nothing_of_a_foreign_server(answers: Answers, tmp_path: Path
     assert len(answered.err.splitlines()) == 1
     assert len(answered.err) < 3000
     assert len(answers.requests) == 1
+
+
+def test_hook_says_that_a_server_may_be_older_which_knows_less_of_it(tmp_path: Path) -> None:
+    refusal = {
+        "detail": "The request does not fit its schema.",
+        "code": "invalid",
+        "hint": "There is no argument 'is_of_user'.",
+    }
+    with answering(Answers(status=422, body=json.dumps(refusal).encode())) as url:
+        hooks = Hooks(url=url, state=tmp_path / "state")
+        answered = hooks.call("user-prompt-submit", prompt=PROMPT)
+    assert (answered.status, answered.out) == (0, "")
+    assert "may be older than this client. Upgrade" in answered.err
+    assert "schema" not in answered.err
+    assert "is_of_user" not in answered.err
 
 
 def test_hook_ends_within_its_limit_if_the_server_is_dead_or_slow(tmp_path: Path) -> None:
@@ -536,6 +558,13 @@ def test_what_was_selected_is_selected_again(mode: str) -> None:
     chosen = select_captured(reply, mode)
     assert chosen
     assert select_captured("\n\n".join(chosen), mode) == chosen
+
+
+@pytest.mark.parametrize(
+    ("sent", "received"), [(FixedFailure, FixFields), (UserStatement, StatementFields)]
+)
+def test_server_knows_the_fields_that_hooks_send(sent: Any, received: type[BaseModel]) -> None:  # noqa: ANN401 a dataclass
+    assert [one.name for one in fields(sent)] == [*received.model_fields]
 
 
 def test_every_action_says_what_a_server_needs_of_it() -> None:

@@ -38,13 +38,13 @@ _BYTES_MAX: Final = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderConfig:
-    """The configuration of a folder; None for what is not set."""
+    """What holds in a folder."""
 
     project: str | None = None
     has_hooks: bool = True
     """If not, hooks show the rules that bind, and nothing else."""
-    capture: str | None = None
-    """The narrowest mode that a file asks for."""
+    capture: str = AT_ONCE
+    """What hooks store of messages: the narrowest mode of the user and of the files."""
     source: Path | None = None
     """The nearest file that switches hooks off."""
     memory_off_by: Path | None = None
@@ -69,7 +69,7 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
     """Find the settings of a folder in it and the folders above; broken files are noticed.
 
     The nearest folder that is a repository or names a trusted project decides on the project. Every
-    file can switch hooks off and capture down.
+    file can switch hooks off, and narrow the capture that the environment of this process sets.
 
     Args:
         path: the folder.
@@ -78,7 +78,7 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
     """
     above = [path, *path.parents][:DEPTH_MAX]
     files = _files(above)
-    modes = [one.capture for one in files if one.capture]
+    modes = [_user_mode(os.environ), *(one.capture for one in files if one.capture)]
     off = [one.path for one in files if not one.has_hooks]
     notices = [one.problem for one in files if one.problem]
     project = None
@@ -99,7 +99,7 @@ def find_folder_config(path: Path, *, state: Path | None = None) -> FolderConfig
     return FolderConfig(
         project=project,
         has_hooks=not off,
-        capture=min(modes, key=CAPTURE_MODES.index, default=None),
+        capture=min(modes, key=CAPTURE_MODES.index),
         source=next(iter(off), None),
         memory_off_by=next((one.path for one in files if not one.has_memory), None),
         notices=tuple(notices),
@@ -149,12 +149,10 @@ def trust_project(path: Path) -> tuple[Path, str]:
     return file.path, file.project
 
 
-def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
-    """Return what to store of messages: the user's mode or the default; a folder narrows it."""
+def _user_mode(environment: Mapping[str, str]) -> str:
     given = environment.get("COMMONBRAIN_CAPTURE", "")
     mode = _EARLIER_MODES.get(given, given)
-    user_mode = mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1]
-    return min(folder.capture or user_mode, user_mode, key=CAPTURE_MODES.index)
+    return mode if mode in CAPTURE_MODES else AT_ONCE
 
 
 def _files(above: Sequence[Path]) -> list[_FolderFile]:

@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal, NoReturn, cast, get_args, get_origin
@@ -130,8 +131,10 @@ SINGULAR: Final = {
     "given": "arg",
 }
 FROM_STDIN: Final = "-"
-_PART_BYTES: Final = 256 * 1024
+_PART_BYTES: Final = 64 * 1024
 """Of a stream that is read to its end, at once."""
+_READ_BYTES_MAX: Final = 1024 * 1024 * 1024
+"""Of such a stream, which takes half a second; longer ones may have no end."""
 
 File = Annotated[Path | None, typer.Option("--file", help="A file with one JSON object per line.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
@@ -430,12 +433,23 @@ def _beginning(stream: BinaryIO) -> bytes:
 
 
 def _both_ends(stream: BinaryIO) -> bytes:
-    """Read as much of both ends as is allowed: a quarter of it from the beginning."""
+    """Read as much of both ends as is allowed: a quarter of it from the beginning.
+
+    Raises:
+        InvalidInputError: it does not end within `_READ_BYTES_MAX`.
+
+    """
     head = stream.read(RAW_TEXT_BYTES_MAX // 4)
-    tail = b""
-    while part := stream.read(_PART_BYTES):
-        tail = (tail + part)[len(head) - RAW_TEXT_BYTES_MAX :]
-    return head + tail
+    parts = deque[bytes](maxlen=(RAW_TEXT_BYTES_MAX - len(head)) // _PART_BYTES)
+    for _ in range(_READ_BYTES_MAX // _PART_BYTES):
+        part = stream.read(_PART_BYTES)
+        if not part:
+            return head + b"".join(parts)
+        parts.append(part)
+    raise InvalidInputError(
+        f"The input has more than {_READ_BYTES_MAX >> 30} GiB.",
+        hint="Give its last lines: ... | tail -n 1000",
+    )
 
 
 def _validate(operation: Operation[Any, Any], options: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401

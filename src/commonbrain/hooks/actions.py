@@ -13,12 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from commonbrain.api.project_folder import (
-    AT_ONCE,
-    FolderConfig,
-    capture_mode,
-    find_folder_config,
-)
+from commonbrain.api.project_folder import AT_ONCE, FolderConfig, find_folder_config
 from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
@@ -236,7 +231,7 @@ def _authority_of(request: HookRequest) -> Authority:
     What agents say, and prompts that may be of an agent, have that of a model.
     """
     is_note = request.hook.action is HookAction.NOTE and request.is_of_user
-    is_at_once = is_note and capture_mode(request.folder, os.environ) == AT_ONCE
+    is_at_once = is_note and request.folder.capture == AT_ONCE
     return Authority.PERSON if is_at_once else Authority.MODEL
 
 
@@ -388,7 +383,7 @@ def _after_tool(brain: Brain, request: HookRequest) -> str | None:
     event = request.event
     if event.files:
         return _tool(brain, request)
-    if event.fixed and capture_mode(request.folder, os.environ) == AT_ONCE:
+    if event.fixed and request.folder.capture == AT_ONCE:
         learn_fixes(brain, event)
     return show_fix(brain, event) if event.failed else None
 
@@ -407,7 +402,7 @@ def _capture(brain: Brain, request: HookRequest) -> None:
     from commonbrain.ingestion.preparation import DraftFields  # noqa: PLC0415 not for a prompt
     from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
-    mode = capture_mode(request.folder, os.environ)
+    mode = request.folder.capture
     fields = DraftFields(auto_captured=True)
     if mode == AT_ONCE:
         fields["kind"] = Kind.EVENT
@@ -421,7 +416,7 @@ def _note(brain: Brain, request: HookRequest) -> None:
     """Store what the user said that is to last, or propose it."""
     from commonbrain.ingestion.user_statements import store_statements  # noqa: PLC0415 see `_capture`
 
-    if capture_mode(request.folder, os.environ) != "off":
+    if request.folder.capture != "off":
         event = request.event
         store_statements(brain.remember, event.statements, source=event.source_ref)
 
@@ -439,7 +434,7 @@ def _end(brain: Brain, request: HookRequest) -> None:
     """End the session; if its agent left no handoff, its last event becomes the summary."""
     from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_capture`
 
-    captures = capture_mode(request.folder, os.environ) != "off"
+    captures = request.folder.capture != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(last)

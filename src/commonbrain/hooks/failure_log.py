@@ -9,22 +9,24 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum, auto
 from functools import cache, partial
 from pathlib import Path
 from threading import get_ident
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.api.project_folder import AT_ONCE, FolderConfig, capture_mode
+from commonbrain.api.project_folder import AT_ONCE, FolderConfig
 from commonbrain.folders import make_private_folder
 from commonbrain.hooks.table import HookEvent
 from commonbrain.hooks.tool_results import INTERRUPTED
 from commonbrain.model.limits import PATH_CHARS_MAX
 from commonbrain.observability.hook_runs import HookRuns, ShownCounts, drop_old
 from commonbrain.runtime.callers import store_may_be_sealed
+from commonbrain.runtime.local_socket import lock_file
 
 if TYPE_CHECKING:
     from commonbrain.ingestion.failures import FixedFailure
@@ -39,6 +41,9 @@ ATTEMPTS_MAX: Final = 3
 STEPS_MAX: Final = 6
 _RECENT_MAX: Final = 8
 _STATE_BYTES_MAX: Final = 128 * 1024
+_LOCK_S: Final = 0.05
+"""To read, change and write a log takes a few milliseconds."""
+_POLL_S: Final = 0.002
 _NO_CODE: Final = frozenset({".md", ".rst", ".txt", ".adoc"})
 """Documents, which no command runs."""
 _TEST_FILE: Final = re.compile(
@@ -153,11 +158,9 @@ class FailureLog:
 
         Without a record, nothing is known of earlier failures, so that there is no fix.
         """
-        before = self._read() if is_recorded else SessionFailures()
-        after, followed = self._follow(before, event)
-        if is_recorded and after != before:
-            self._write(after)
-        return followed
+        if not is_recorded:
+            return self._follow(SessionFailures(), event)[1]
+        return self._update(lambda state: self._follow(state, event))
 
     def mark_shown(self, event: HookEvent, text: str | None) -> None:
         """Record the memory that the text shown at a failure names first."""
@@ -166,14 +169,17 @@ class FailureLog:
             return
         from commonbrain.text.failures import command_key  # noqa: PLC0415 see `_after_command`
 
-        state = self._read()
-        known = _same_command(state, event, key=_digest(command_key(event.command)))
-        outstanding = tuple(
-            replace(one, shown=(*one.shown, *ids)[:STEPS_MAX]) if one is known else one
-            for one in state.outstanding
-        )
-        if known is not None:
-            self._write(replace(state, outstanding=outstanding))
+        key = _digest(command_key(event.command))
+
+        def marked(state: SessionFailures) -> tuple[SessionFailures, HookEvent]:
+            known = _same_command(state, event, key=key)
+            outstanding = tuple(
+                replace(one, shown=(*one.shown, *ids)[:STEPS_MAX]) if one is known else one
+                for one in state.outstanding
+            )
+            return replace(state, outstanding=outstanding), event
+
+        self._update(marked)
 
     def forget(self) -> None:
         """Delete what the session remembers."""
@@ -181,6 +187,24 @@ class FailureLog:
         if path is not None:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+
+    def _update(
+        self, change: Callable[[SessionFailures], tuple[SessionFailures, HookEvent]]
+    ) -> HookEvent:
+        """Change the log; if another hook of the session did so meanwhile, change what it left."""
+        path = self.runs.failures(self.session)
+        before = self._read()
+        after, event = change(before)
+        if path is None or after == before:
+            return event
+        with suppress(OSError):
+            make_private_folder(path.parent)
+            with _locked(path.parent):
+                now = self._read()
+                if now != before:
+                    after, event = change(now)
+                _write(path, after)
+        return event
 
     def _follow(
         self, state: SessionFailures, event: HookEvent
@@ -204,18 +228,38 @@ class FailureLog:
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return SessionFailures()
 
-    def _write(self, state: SessionFailures) -> None:
-        path = self.runs.failures(self.session)
-        if path is None:
-            return
-        with suppress(OSError):
-            make_private_folder(path.parent)
-            if not path.exists():
-                drop_old(path.parent)
-            new = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}")
-            with open(new, "w", encoding="utf-8", opener=_private, errors="replace") as file:
-                file.write(_text_of(state))
-            new.replace(path)
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """Keep other hooks from changing the logs of a folder, unless one of them does not let go."""
+    lock = None
+    until = monotonic() + _LOCK_S
+    # Windows opens no folder, and some file systems lock nothing.
+    with suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY)
+        while not _is_locked(lock) and monotonic() < until:
+            sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _is_locked(lock: int) -> bool:
+    with suppress(BlockingIOError):
+        lock_file(lock, waits=False)
+        return True
+    return False
+
+
+def _write(path: Path, state: SessionFailures) -> None:
+    if not path.exists():
+        drop_old(path.parent)
+    new = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}")
+    with open(new, "w", encoding="utf-8", opener=_private, errors="replace") as file:
+        file.write(_text_of(state))
+    new.replace(path)
 
 
 def _text_of(state: SessionFailures) -> str:
@@ -233,8 +277,7 @@ def captures_failures(
 
     Of a sealed store nothing may lie in a plain file.
     """
-    is_stored = capture_mode(folder, environment) == AT_ONCE
-    return is_stored and not store_may_be_sealed(store, environment)
+    return folder.capture == AT_ONCE and not store_may_be_sealed(store, environment)
 
 
 _private: Final = partial(os.open, mode=0o600)
@@ -278,19 +321,21 @@ def _with_edit(state: SessionFailures, event: HookEvent) -> SessionFailures:
     files = [one for one in event.files if Path(one).suffix.lower() not in _NO_CODE]
     if not state.outstanding or not files:
         return state
-    names = [screened(_in_folder(one, event.folder)) for one in files]
+    within = [_in_folder(one, event.folder) for one in files]
+    names = [screened(one or Path(file).name) for one, file in zip(within, files, strict=True)]
     # A line of a key, or half a token, is none that a scanner knows.
     is_clean = len(names) == 1 and screened(event.edited) == event.edited
-    lines = event.changes if is_clean else ()
+    lines = event.changes if is_clean and within[0] else ()
     steps = [FixStep(file=one, lines=lines) for one in names if 0 < len(one) <= PATH_CHARS_MAX]
     return _with_steps(state, steps)
 
 
 def _in_folder(file: str, folder: Path | None) -> str:
-    """Return a path from the project's folder on, as another machine has it too."""
-    with suppress(ValueError):
-        return Path(file).relative_to(folder or Path.cwd()).as_posix()
-    return Path(file).name if Path(file).is_absolute() else file
+    """Return a path from the project's folder on, as another machine has it too; else nothing."""
+    with suppress(OSError, RuntimeError, ValueError):
+        here = (folder or Path.cwd()).resolve()
+        return (here / file).resolve().relative_to(here).as_posix()
+    return ""
 
 
 def _with_steps(state: SessionFailures, steps: Sequence[FixStep]) -> SessionFailures:

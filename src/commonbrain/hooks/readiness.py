@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.api.project_folder import FolderConfig
 from commonbrain.hooks.table import HOOKS, SHOWS_RULES, TOOL, Hook, HookAction, HookEvent
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.runtime.callers import runs_for_agent, store_may_mention
@@ -44,9 +44,9 @@ def is_idle(
             # A prompt is time-critical and does not need this import.
             from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
-            is_needed = bool(select_captured(event.reply, capture_mode(folder, os.environ)))
+            is_needed = bool(select_captured(event.reply, folder.capture))
         case HookAction.SUMMARISE:
-            is_captured = capture_mode(folder, os.environ) != "off"
+            is_captured = folder.capture != "off"
             is_needed = is_captured and not is_trivial(event.summary)
         case HookAction.END:
             is_needed = bool(event.session)
@@ -87,7 +87,7 @@ def with_findings(
                 return log.follow(event, is_recorded=is_recorded)
             log.forget()
         case HookAction.NOTE:
-            is_off = runs_for_agent(os.environ) or capture_mode(folder, os.environ) == "off"
+            is_off = runs_for_agent(os.environ) or folder.capture == "off"
             return event if is_off else replace(event, statements=_said_in(event.prompt))
         case _:
             pass

@@ -12,8 +12,9 @@ from pathlib import Path, PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.api.project_folder import FolderConfig
 from commonbrain.hooks.table import HookAction, HookEvent, found_in
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, QUERY_CHARS_MAX
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.callers import is_attended
@@ -59,17 +60,12 @@ class HookContext:
     folder: FolderConfig
     runs: "HookRuns"
 
-    @property
-    def capture(self) -> str:
-        """What to store of messages."""
-        return capture_mode(self.folder, os.environ)
-
 
 def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> str | None:
     """Let a server run a hook's action; return its text for the client's model.
 
     Raises:
-        InvalidInputError: the URL or the key cannot be used.
+        InvalidInputError: the URL or the key cannot be used, or the server does not know the hook.
         UnavailableError: the server does not answer in time, is no Commonbrain, or refuses.
 
     """
@@ -80,7 +76,7 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         "event": context.hook.event,
         "project": os.environ.get("COMMONBRAIN_PROJECT") or context.folder.project,
         "has_hooks": context.folder.has_hooks,
-        "capture": context.capture,
+        "capture": context.folder.capture,
         "remaining_s": round(remaining_s, 3),
         "fields": {name: text for name, text in fields.items() if text},
     }
@@ -102,6 +98,11 @@ def ask_remote(memory: RemoteMemory, context: HookContext, *, until: float) -> s
         timeout_s=remaining_s,
         bytes_max=_REPLY_BYTES_MAX,
     )
+    if reply.body.get("code") == InvalidInputError.default_code:
+        raise InvalidInputError(
+            "The server does not understand this hook: it may be older than this client.",
+            hint="Upgrade Commonbrain there.",
+        )
     text = reply.body.get("text", reply)
     if reply.status != _OK or not (text is None or isinstance(text, str)):
         raise reply.error()
@@ -163,7 +164,8 @@ _VALUE: Final = re.compile(r"-[A-Za-z](?![A-Za-z]{0,3}$)")
 
 def _name(path: str) -> str:
     """Return the name of a file outside of the project, whose path stays on this machine."""
-    return PurePath(path).name if path.startswith(("/", "~")) or path[1:2] == ":" else path
+    is_outside = os.path.normpath(path).startswith(("/", "~", "../")) or path[1:2] == ":"
+    return PurePath(path).name if is_outside else path
 
 
 def _used(context: HookContext) -> Mapping[str, Any]:
@@ -191,7 +193,7 @@ def _capture(context: HookContext) -> Mapping[str, Any]:
     # A prompt waits for neither import.
     from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
-    chosen = "\n\n".join(select_captured(context.event.reply, context.capture))
+    chosen = "\n\n".join(select_captured(context.event.reply, context.folder.capture))
     return {"reply": chosen[:TEXT_CHARS_MAX], "turn": context.event.turn[:NAME_CHARS_MAX]}
 
 

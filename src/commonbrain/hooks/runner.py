@@ -21,7 +21,6 @@ from typing import Any, Final, NoReturn
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
     FolderConfig,
-    capture_mode,
     find_folder_config,
     trust_project,
 )
@@ -88,7 +87,7 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
     lines = [
         f"hooks: {_switch(environment, folder)}",
         f"project: {folder.project or 'none'}",
-        f"capture: {capture_mode(folder, environment)}",
+        f"capture: {folder.capture}",
         f"limits: {', '.join(limits)}",
         *(f"{client}: {', '.join(events)}" for client, events in clients.items()),
         *(inert_line(notice) for notice in folder.notices),
@@ -347,7 +346,7 @@ def _show(running: HookOutput, context: HookContext, *, text: str | None) -> Non
 
 def _noting(event: HookEvent, *, folder: FolderConfig, call: HookCall) -> Callable[[], None] | None:
     """Return what stores in the background what a prompt says, as that takes longer than it may."""
-    if not may_last(typed_text(event.prompt)) or capture_mode(folder, os.environ) == "off":
+    if not may_last(typed_text(event.prompt)) or folder.capture == "off":
         return None
     # A pipe takes 64 KiB before its reader has started.
     payload = {

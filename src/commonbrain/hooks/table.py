@@ -340,7 +340,7 @@ class HookEvent:
 
 
 def read_event(raw: bytes) -> HookEvent:
-    """Parse a client's input, without its private parts.
+    """Parse a client's input, without its private parts and halves of characters.
 
     Raises:
         InvalidInputError: the input is too large, or not a JSON object.
@@ -350,6 +350,10 @@ def read_event(raw: bytes) -> HookEvent:
         raise InvalidInputError(f"The hook's input has more than {INPUT_BYTES_MAX:,} bytes.")
     try:
         value = json.loads(without_private_values(raw) or b"{}")
+        if b"\\u" in raw:
+            # What a client cut within an emoji could be neither stored nor sent.
+            text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            value = json.loads(text.decode("utf-16", "replace"))
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("The hook's input is not JSON.") from error
     if not isinstance(value, dict):

@@ -36,8 +36,8 @@ _ANSWERS_AT_ONCE: Final = 4
 _GREETING: Final = b"\x06"
 """Sent at once, so that callers do not wait for a process that hangs."""
 _REFUSAL: Final = b"\x15"
-_GREETING_S: Final = 2.0
-"""Several times what a process took that loaded its model among eight busy ones, 0.13 s; one that
+_GREETING_S: Final = 0.5
+"""Four times what a process took that loaded its model among eight busy ones, 0.13 s; one that
 hangs never greets."""
 _REQUEST_S: Final = 5.0
 """A process that does not send its request within this time is disconnected."""
@@ -277,7 +277,7 @@ class LocalServer:
         """
         lock = self._open_lock()
         try:
-            _lock(lock, waits=False)
+            lock_file(lock, waits=False)
             self._listen()
         except BlockingIOError:
             lock.close()
@@ -329,7 +329,7 @@ class LocalServer:
             lock = self._open_lock()
             try:
                 # Waits until the process that answers ends.
-                _lock(lock, waits=True)
+                lock_file(lock, waits=True)
                 if not self._is_closed.is_set():
                     self._listen()
                     self._serve(lock)
@@ -416,7 +416,7 @@ class LocalServer:
                 self._has_changed.notify_all()
 
 
-def _lock(file: IO[bytes], *, waits: bool) -> None:
+def lock_file(file: IO[bytes] | int, *, waits: bool) -> None:
     """Lock a file until it is closed.
 
     Raises:

@@ -38,7 +38,7 @@ class TokenSettings(EnvironmentSettings, frozen=True):
     """Settings of the issuer whose tokens are accepted, and of logins to the page there."""
 
     prefix = "COMMONBRAIN_"
-    hidden = frozenset({"oidc_client_secret"})
+    hidden = frozenset({"jwt_audience", "jwt_issuer", "jwt_jwks_url", "oidc_client_secret"})
 
     jwt_issuer: Url = Field(default=None, description="Accepted token issuer; unset: no tokens.")
     jwt_audience: Url = Field(
@@ -97,6 +97,7 @@ class ServerSettings(EnvironmentSettings, frozen=True):
     """Settings of the shared server, which its worker processes read too."""
 
     prefix = "COMMONBRAIN_SERVE_"
+    hidden = frozenset({"url"})
 
     host: str = Field(default="127.0.0.1", max_length=253, description="Address to listen on.")
     port: int = Field(default=8377, ge=1, le=65_535, description="Port to listen on.")

@@ -29,8 +29,6 @@ from commonbrain.text.user_statements import STATEMENTS_MAX
 _SECONDS_MAX: Final = 60.0
 _STORES: Final = frozenset({HookAction.NOTE, HookAction.CAPTURE, HookAction.SUMMARISE})
 _Text = Annotated[str, Field(max_length=TEXT_CHARS_MAX)]
-
-
 _Texts = Annotated[
     tuple[Annotated[str, Field(max_length=EXCERPT_CHARS_MAX)], ...], Field(max_length=FILES_MAX)
 ]
