@@ -153,10 +153,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _named_part(command: str) -> str:
     """Return a command up to the first word that other projects are not shown."""
-    found = _COMMAND.match(" ".join(command.split()))
-    if found is None:
+    known = _COMMAND.match(" ".join(command.split()))
+    if known is None:
         return ""
-    return f"{found[1]} ..." if found[2] else found[1]
+    return f"{known[1]} ..." if known[2] else known[1]
 
 
 def _last_part(path: str) -> str:

@@ -84,7 +84,7 @@ class ConfigEdit:
     after: str | None
     steps: tuple[str, ...] = ()
     """What changes, each up to the preposition: "Added 7 hooks to"."""
-    keeps_backup: bool = False
+    has_backup: bool = False
     """Whether the present backup is the text from before the first connection."""
 
     @property
@@ -158,7 +158,7 @@ def apply(change: ConfigEdit) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = _PRIVATE if change.before is None else stat.S_IMODE(target.stat().st_mode)
-        if change.before is not None and not change.keeps_backup:
+        if change.before is not None and not change.has_backup:
             _replace_file(change.backup, change.before, mode=mode)
         _replace_file(target, change.after, mode=mode)
     except OSError as error:
@@ -223,7 +223,7 @@ def connect(
     after = selected.add(before, entry, path=path, force=force)
     is_update = before is not None and selected.remove(before, path=path) != before
     edit = _edit(path, before, after=after, what=_SERVER, is_update=is_update)
-    return replace(edit, keeps_backup=_has_original(client, edit))
+    return replace(edit, has_backup=_has_original(client, edit))
 
 
 def _has_original(client: str, edit: ConfigEdit) -> bool:
@@ -335,7 +335,7 @@ def with_hooks(
     after = file.add(before, command, path=path)
     is_update = bool(before) and file.remove(before, path=path) != before
     hooks = _edit(path, before, after=after, what=_hooks(file), is_update=is_update)
-    return _joined(change, replace(hooks, keeps_backup=_has_original(client, hooks)))
+    return _joined(change, replace(hooks, has_backup=_has_original(client, hooks)))
 
 
 def without_hooks(change: ConfigEdit, client: str, *, scope: str) -> list[ConfigEdit]:
