@@ -10,12 +10,13 @@ from commonbrain.clock import SystemClock
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.runtime.stores import open_store, resolve_store
+from commonbrain.runtime.stores import engine_of, open_store, resolve_store
 from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.store import Store
 from commonbrain_server.copying import StoreCopy, copy_rows, plan_copy
 from commonbrain_server.postgres.opening import (
+    ENGINE,
     DistributeResult,
     UpgradeResult,
     distribute_postgres,
@@ -82,7 +83,13 @@ def distribute_store(store: str | Path | None = None) -> DistributeResult:
 
 
 def _url_of(at: StoreLocation) -> str:
+    """Return the URL of a store in Postgres; refuse files, and URLs that another engine opens."""
     if not isinstance(at, Path):
+        if engine_of(at) is not ENGINE:
+            raise InvalidInputError(
+                "The engine of this store neither upgrades nor distributes it.",
+                hint="Give a URL that begins with postgresql://.",
+            )
         return at.get_secret_value()
     raise InvalidInputError(
         "A store in a file is upgraded when it is opened, and stays on one machine.",
