@@ -183,6 +183,14 @@ def _theirs(tx: Transaction) -> Transaction:
     return Transaction(replace(tx.work, tenant=THEIRS))
 
 
+def _of_packages(tx: Transaction) -> Transaction:
+    """Return a transaction whose hole is in what packages store, such as keys."""
+    planted = _theirs(tx)
+    names = (name for name in vars(Transaction) if not name.startswith("_"))
+    vars(planted).update({name: getattr(tx, name) for name in names})
+    return planted
+
+
 HOLES: dict[str, Callable[[Transaction], Transaction]] = {
     "memories": lambda tx: _planted(tx, memories=EveryTenants(tx.work)),
     "private": lambda tx: _planted(tx, memories=Unveiled(tx.work)),
@@ -192,7 +200,7 @@ HOLES: dict[str, Callable[[Transaction], Transaction]] = {
     "jobs": lambda tx: _planted(tx, jobs=_theirs(tx).jobs),
     "ledger": lambda tx: _planted(tx, recall_log=_theirs(tx).recall_log),
     "registry": lambda tx: _planted(tx, models=_theirs(tx).models),
-    "credentials": lambda tx: _planted(tx, credentials=_theirs(tx).credentials),
+    "keys": _of_packages,
     "everything": _theirs,
 }
 """Each leaves out one filter of one repository.
@@ -210,7 +218,7 @@ THROUGH: dict[str, str] = {
     "jobs": "job",
     "ledger": "recalls",
     "registry": "model",
-    "credentials": "admin",
+    "keys": "admin",
 }
 """The operation whose attempts are made first, as they use the repository with the hole."""
 
