@@ -171,8 +171,9 @@ def test_file_that_was_never_connected_stays(home: Path) -> None:
     assert path.read_text() == '{"mcpServers": {}}'
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("client", CLIENTS)
-def test_backup_of_another_text_is_replaced(client: str, home: Path) -> None:
+def test_backup_of_another_text_is_replaced(client: str) -> None:
     connect_all(client)
     path = CLIENTS[client].path("user")
     backup = path.with_name(f"{path.name}.bak")
@@ -182,4 +183,3 @@ def test_backup_of_another_text_is_replaced(client: str, home: Path) -> None:
     connect_all(client, replace(ENTRY, command="/opt/own/brain", args=("mcp", "--precious")))
 
     assert backup.read_text() == connected
-    assert files(home)

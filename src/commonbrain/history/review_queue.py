@@ -380,7 +380,7 @@ def _missing_code(section: _Section) -> MissingCode:
 
 
 def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, _StaleRow]]:
-    """List the memories with an open review, and those of whose cited code nothing is left.
+    """List the memories with an open review, and those whose cited code is gone.
 
     Of the former, only those as late as the code that was checked.
     """

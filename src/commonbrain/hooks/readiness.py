@@ -69,7 +69,7 @@ def with_findings(
 ) -> HookEvent:
     """Return an event with what is found in it here: failures, fixes, what the user says.
 
-    The log of failures and the prompt stay on this machine, wherever the store is.
+    The log of failures, and a prompt that is read for what is to last, stay on this machine.
     """
     if not folder.has_hooks:
         return event

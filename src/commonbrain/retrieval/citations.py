@@ -193,7 +193,7 @@ def are_missing(cites: Sequence[CheckedCitation]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingCode:
-    """The memories of whose cited code nothing is left, with the places that they cite."""
+    """The memories whose cited code is gone, with the places that they cite."""
 
     places: Mapping[Key, tuple[str, ...]]
     """By time of occurrence in milliseconds and id."""
