@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -57,6 +57,11 @@ class Place:
             # Servers it started live in its group, and may outlive a client that crashed.
             _kill_group(process)
         return Ended(status=process.returncode, out=out, err=err)
+
+
+def in_project(place: Place) -> Place:
+    """Let the home be a project, which it is not by itself."""
+    return replace(place, environment={**place.environment, "COMMONBRAIN_PROJECT": "shop"})
 
 
 def patient_hooks(store: Path) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ import pytest
 import commonbrain
 from tests.clients.agents import AGENTS, Agent, converse
 from tests.clients.conftest import CONNECT_S_MAX
-from tests.clients.processes import Place, patient_hooks, wait_for_hooks
+from tests.clients.processes import Place, in_project, patient_hooks, wait_for_hooks
 from tests.clients.scripted_dialects import FREE_INPUT
 from tests.clients.scripted_model import ScriptedModel, ToolCall
 
@@ -136,7 +136,8 @@ def shown(model: ScriptedModel) -> str:
 
 
 def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(hooked: Hooked) -> None:
-    (hooked.place.home / ".git").mkdir(exist_ok=True)
+    # Of a folder without a project, agents are shown names alone.
+    hooked = replace(hooked, place=in_project(hooked.place))
     file, check = hooked.place.home / "orders.py", hooked.place.home / "check.sh"
     check.write_text(f"grep -q orders_open {file} || {{ echo '{ERROR}'; exit 1; }}\n")
     checks = hooked.tools.run("sh check.sh")

@@ -14,7 +14,7 @@ import commonbrain
 from commonbrain.client import Brain
 from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
-from tests.clients.processes import Place, patient_hooks, wait_for_hooks
+from tests.clients.processes import Place, in_project, patient_hooks, wait_for_hooks
 from tests.clients.scripted_model import ScriptedModel
 from tests.plugin_files import PLUGIN, REPOSITORY
 
@@ -166,11 +166,12 @@ def test_fix_of_a_failure_is_shown_when_the_failure_comes_back(
     claude: ClaudeCode, store: Path, place: Place
 ) -> None:
     error = "E   shop.errors.StockError: table orders_open is missing in warehouse.db"
-    (place.home / ".git").mkdir(exist_ok=True)
     file, check = place.home / "orders.py", place.home / "check.sh"
     check.write_text(f"grep -q orders_open {file} || {{ echo '{error}'; exit 1; }}\n")
     allowed = {"permissions": {"allow": ["Write", "Bash(sh check.sh)"]}}
-    agent = replace(claude, options=(*claude.options, "--settings", json.dumps(allowed)))
+    options = (*claude.options, "--settings", json.dumps(allowed))
+    # Of a folder without a project, agents are shown names alone.
+    agent = replace(claude, options=options, place=in_project(claude.place))
     checks = ToolCall("Bash", {"command": "sh check.sh", "description": "Check"})
 
     agent.converse(
