@@ -247,7 +247,8 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 # Readers are set by messages alone, chunks by importers, and proposals by reflection.
 _INTERNAL_FIELDS: Final = {
     *("body", "audience", "part", "own_lines", "is_candidate", "sharing"),
-    *("author", "imported_from", "pinned", "rating", "section"),
+    *("author", "imported_from", "pinned", "rating", "section", "salience"),
+    *("believed_since", "access_count", "last_access_at"),
 }
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
 # Severity is a field of the draft because validation checks it separately; a lease is claimed.

@@ -144,6 +144,14 @@ class Draft:
     """Whether it is only proposed and becomes active on approval."""
     author: str | None = None
     """Who wrote it, as an imported source says; the importing agent is responsible for it."""
+    believed_since: datetime | None = None
+    """When an imported source recorded it."""
+    access_count: int = 0
+    """How often an imported source returned it."""
+    last_access_at: datetime | None = None
+    """When an imported source returned it last."""
+    salience: float | None = None
+    """How much it matters as an imported source says, 0..1."""
     imported_from: str | None = None
     """The format from which it was imported."""
     pinned: bool = False
@@ -364,11 +372,11 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("kind", "headline", "label", "project", "scope", "trust"), (str,)),
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
     **dict.fromkeys(("author", "imported_from", "section"), (str,)),
-    **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
+    **dict.fromkeys(("occurred_at", "expires_at", "believed_since", "last_access_at"), (datetime,)),
     **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes", "pinned"), (bool,)),
     **dict.fromkeys(("tags", "people", "cites", "derived_from", "depends_on"), (tuple, list)),
-    "confidence": (int, float),
-    **dict.fromkeys(("source_message_id", "rating"), (int,)),
+    **dict.fromkeys(("confidence", "salience"), (int, float)),
+    **dict.fromkeys(("source_message_id", "rating", "access_count"), (int,)),
     "thread": (ThreadRef,),
     **dict.fromkeys(("columns", "attachment"), (Mapping,)),
 }

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from commonbrain.child_process import ChildFailedError, run_in_child
 from commonbrain.extras import load_row
@@ -27,8 +27,6 @@ from commonbrain.transfer.importer import (
     Importer,
     ImportItem,
     LocatesProjects,
-    OmittedContent,
-    SourceRelation,
     Unreadable,
     shown_source,
 )
@@ -36,9 +34,7 @@ from commonbrain.transfer.importer import (
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_CONTENTS: Final = {
-    one.__name__: one for one in (Draft, Unreadable, SourceRelation, OmittedContent)
-}
+_CONTENTS: Final = {one.__name__: one for one in get_args(Content)}
 _DETAILS: Final = {policy.detail.__name__: policy.detail for policy in KINDS.values()}
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
@@ -39,6 +40,42 @@ class SourceRelation:
     type: LinkType | None
     strength: float | None = None
     """How strong the link is, 0..1; None uses the default."""
+    reason: str | None = None
+    """Why, as the source says."""
+    at: datetime | None = None
+    """When it was made, as the source says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAnnotation:
+    """A note that the source keeps on a memory, which comes before it."""
+
+    about: str
+    """The `source_ref` of the memory."""
+    text: str
+    author: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReceipt:
+    """That an agent read or acknowledged a message, which comes before it."""
+
+    message: str
+    """The `source_ref` of the message."""
+    agent: str
+    read_at: datetime | None = None
+    acked_at: datetime | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceThread:
+    """The status and tags of a thread, whose messages come before it."""
+
+    key: str
+    is_closed: bool = False
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +86,15 @@ class OmittedContent:
     count: int = 1
 
 
-Content = Draft | Unreadable | SourceRelation | OmittedContent
+Content = (
+    Draft
+    | Unreadable
+    | SourceRelation
+    | SourceAnnotation
+    | SourceReceipt
+    | SourceThread
+    | OmittedContent
+)
 """What an importer yields."""
 
 
