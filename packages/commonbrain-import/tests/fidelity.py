@@ -54,7 +54,7 @@ def check_fidelity(
 def _holds(fate: Fate, report: ImportReport) -> bool:
     match fate:
         case Kept(given=given, found=found):
-            return given not in {None, ""} and given == found
+            return given is not None and given != "" and given == found
         case Left(line=line):
             return report.omitted.get(line, 0) > 0
         case Used(how=how):
