@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 25,  # deployment and operations
-    "MG": 13,  # migration and import
+    "MG": 17,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -426,6 +426,12 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
     Adopted("MG-13", "Sessions and exports of chats become threads that push on nobody."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
+    Adopted("MG-14", "Origins in brain-db are read by their columns, whatever form its ids have."),
+    Adopted("MG-15", "Closed threads, recipients and receipts of brain-db come over as they are."),
+    Adopted("MG-16", "Each column of brain-db comes over or is counted in the report."),
+    Adopted(
+        "MG-17", "A heading of notes gives kind and label, unless it does not say what is below."
+    ),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
