@@ -49,7 +49,7 @@ GROUPS: Final = {
     "RT": 37,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 40,  # sessions and boot
+    "SE": 41,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
     "ST": 20,  # security and tenancy
@@ -299,6 +299,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-38", "A call over HTTP ends a session only by its name."),
     Adopted("SE-39", "When a session is idle, and when silence ends it, are settings."),
     Adopted("SE-40", "A merge waits for the action items of its own projects only."),
+    Adopted("SE-41", "A program that booted sets its task, hands over and ends without a name."),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),
