@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import ImportItem, OmittedContent, SourceRelation, Unreadable
+from commonbrain.transfer.importer import ImportItem, OmittedContent
 from commonbrain.transfer.importers import InstalledImporters
 
 SAMPLES = Path(__file__).parent / "samples"
 IMPORTERS = InstalledImporters()
-Part = TypeVar("Part", Draft, SourceRelation, Unreadable, OmittedContent)
+Part = TypeVar("Part")
 
 
 def load(dump: Path, database: Path) -> Path:
