@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable, shorten_name
 from commonbrain.transfer.snapshots import connect_sqlite
 from commonbrain_import.rows import Row, fitted
 
@@ -75,6 +75,29 @@ def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Ma
         for what, (table, column) in named.items()
         if table in tables.columns and (column is None or column in tables.columns[table])
     }
+
+
+def unknown_values(
+    tables: Tables,
+    known: Mapping[str, Collection[str]],
+    *,
+    omitted: Mapping[str, tuple[str, str | None]],
+) -> Mapping[str, int]:
+    """Count what neither an importer reads nor `omissions` counts, as a later version may add it.
+
+    Of tables with known columns, the values of further ones; the other tables.
+    """
+    counted = set(omitted.values())
+    counts = {
+        f"values of the unknown column {shorten_name(f'{table}.{column}')}": tables.count(
+            table, column
+        )
+        for table in known
+        for column in tables.columns.get(table, ())
+        if column not in known[table] and (table, column) not in counted
+    }
+    others = tables.columns.keys() - known.keys() - {table for table, _ in counted}
+    return counts | {"tables of other programs": len(others)}
 
 
 def row_count(tables: Tables, names: Iterable[str]) -> int:

@@ -30,6 +30,7 @@ from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
     ImportItem,
+    SourceAnnotation,
     SourceRelation,
     Unreadable,
     check_is_path,
@@ -41,7 +42,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
+from commonbrain_import.databases import TableMeter, Tables, omissions, row_count, unknown_values
 from commonbrain_import.postgres_tables import names_of_array, open_postgres
 from commonbrain_import.rows import (
     Row,
@@ -106,15 +107,20 @@ def _pieces(tables: Tables, shown: str) -> Iterator[ImportItem]:
 
 _FIRST_COLUMNS: Final = (
     *("id", "content", "metadata", "created_at", "project", "annotation", "upvotes", "downvotes"),
-    *("pinned", "projects", "valid_time", "skill_trigger", "superseded_by_id"),
+    *("pinned", "projects", "valid_time", "transaction_time", "access_count", "last_accessed"),
+    *("skill_trigger", "superseded_by_id", "superseded_at", "superseded_reason"),
 )
 _FIRST_OMITTED: Final = {
     "vectors": ("memories", "embedding"),
-    "access counts": ("memories", "access_count"),
-    "reasons of corrections": ("memories", "superseded_reason"),
+    "times of the last change": ("memories", "updated_at"),
+    "uptimes at the last access": ("memories", "last_accessed_uptime"),
     "audit entries": ("memories_audit", None),
     "sessions": ("active_sessions", None),
+    "uptimes of the server": ("server_uptime", None),
 }
+_METADATA: Final = frozenset(
+    {"type", "people", "topics", "action_items", "tags", "source", "auto_captured"}
+)
 
 
 def _first_version(tables: Tables) -> Iterator[ImportItem]:
@@ -124,14 +130,18 @@ def _first_version(tables: Tables) -> Iterator[ImportItem]:
     def memory(row: Row) -> Iterator[Content]:
         metadata = as_object(json_in(row, "metadata")) or {}
         tally["action items that the texts state"] += len(ids_in(metadata.get("action_items")))
-        has_trigger = row.get("superseded_by_id") is None and bool(row.get("skill_trigger"))
-        tally["triggers that no skill has"] += has_trigger and _trigger(row) is None
+        tally["metadata of other names"] += len(metadata.keys() - _METADATA)
+        recorded_at, created_at = time_in(row, "transaction_time"), time_in(row, "created_at")
+        tally["transaction times after the creation"] += recorded_at not in {None, created_at}
+        tally[_NO_SKILL] += _has_lost_trigger(row)
         return _first_draft(row, metadata)
 
     for make in (memory, _annotation):
         yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=make)
-    yield from map(meter.piece, _superseded(tables, "memories", by="superseded_by_id", sort=""))
+    corrected = _superseded(tables, "memories", by="superseded_by_id", why="superseded_reason")
+    yield from map(meter.piece, corrected)
     tally.update(omissions(tables, _FIRST_OMITTED))
+    tally.update(unknown_values(tables, {"memories": _FIRST_COLUMNS}, omitted=_FIRST_OMITTED))
     yield from tally.pieces()
 
 
@@ -160,8 +170,11 @@ def _first_draft(row: Row, metadata: Row) -> Iterator[Content]:
         people=names_in(metadata.get("people")),
         source_ref=_ref("", row.get("id")),
         occurred_at=time_in(row, "valid_time", "created_at"),
+        believed_since=time_in(row, "created_at"),
         auto_captured=flag_in(metadata, "auto_captured"),
         author=name_or_none(text_in(metadata, "source")),
+        access_count=whole_in(row, "access_count"),
+        last_access_at=time_in(row, "last_accessed"),
         detail=RuleDetail(skill=trigger) if kind is Kind.RULE else None,
         pinned=flag_in(row, "pinned"),
         rating=_rating(row),
@@ -191,14 +204,21 @@ def _trigger(row: Row) -> Mapping[str, object] | None:
         return None
 
 
+_NO_SKILL: Final = "triggers that no skill has"
+
+
+def _has_lost_trigger(row: Row) -> bool:
+    return bool(row.get("skill_trigger")) and _trigger(row) is None
+
+
 # Version 2
 
 _SECOND_OMITTED: Final = {
     "vectors": ("memory_index", "embedding"),
-    "access counts": ("facts", "access_count"),
-    "reasons of corrections of rules": ("rules", "supersede_reason"),
-    "reasons of corrections of facts": ("facts", "supersede_reason"),
     "archived marks": ("incidents", "archived"),
+    "sessions that made tasks": ("tasks", "created_session"),
+    "times of the last change": ("tasks", "updated_at"),
+    "sessions of handoffs": ("handoffs", "session_id"),
     "audit entries": ("v2_audit", None),
     "sessions": ("active_sessions", None),
     "tool calls": ("tool_events", None),
@@ -207,26 +227,34 @@ _SECOND_OMITTED: Final = {
 _SECOND_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": (
         *("id", "headline", "body", "severity", "project", "source", "skill_trigger"),
-        *("superseded_by", "created_at"),
+        *("supersedes", "superseded_by", "supersede_reason", "linked_incident_ids", "created_at"),
     ),
     "facts": (
         *("id", "headline", "body", "project", "tags", "ttl", "confidence", "source"),
+        *("access_count", "last_accessed", "supersedes", "superseded_by", "supersede_reason"),
         "created_at",
     ),
     "incidents": (
         *("id", "headline", "body", "project", "root_cause", "resolution", "occurred_at"),
-        "source",
+        *("linked_rule_ids", "last_accessed", "source"),
     ),
     "tasks": ("id", "content", "project", "priority", "status", "due_condition", "created_at"),
 }
 _INDEX_COLUMNS: Final = (
-    *("kind", "memory_id", "pinned", "forgotten_at", "upvotes", "downvotes", "annotation"),
-    "project",
+    *("kind", "memory_id", "pinned", "active", "forgotten_at", "upvotes", "downvotes"),
+    *("annotation", "created_at"),
 )
+_REPEATED: Final = (
+    *("project", "headline", "severity", "skill_trigger", "forgotten_reason", "forgotten_by"),
+)
+"""Columns of the index that memories have as well, or that only deleted ones have."""
 _ACTION_ITEM_COLUMNS: Final = (
     *("id", "source_kind", "source_id", "text", "project", "status", "created_at"),
+    *("kind", "ack_reason", "ack_source", "ack_at"),
 )
 _HANDOFF_COLUMNS: Final = ("id", "source", "project", "content", "created_at")
+_SEVERITIES: Final = frozenset({"BLOCKER", "PATTERN", "DEPRECATED", ""})
+"""What is in a rule, or tells that it is superseded; no other kind has one."""
 _SORTS: Final = {"rules": "rule", "facts": "fact", "incidents": "incident", "tasks": "task"}
 
 
@@ -242,9 +270,13 @@ def _second_version(tables: Tables) -> Iterator[ImportItem]:
 
     def memory(sort: str, row: Row) -> Iterator[Content]:
         mark = marks.get((sort, whole_in(row, "id")), {})
-        is_forgotten = mark.get("forgotten_at") is not None
-        tally["deleted memories"] += is_forgotten
-        return iter(()) if is_forgotten else _second_draft(sort, row, mark=mark)
+        reason = _reason_to_leave(sort, row, mark=mark)
+        if reason is not None:
+            tally[reason] += 1
+            return iter(())
+        tally[_NO_SKILL] += _has_lost_trigger(row)
+        tally["severities that no rule has"] += text_in(row, "severity") not in _SEVERITIES
+        return _second_draft(sort, row, mark=mark)
 
     for table, columns in _SECOND_COLUMNS.items():
         make = partial(memory, _SORTS[table])
@@ -253,20 +285,37 @@ def _second_version(tables: Tables) -> Iterator[ImportItem]:
         order = "memory_id" if table == "memory_index" else "id"
         yield from meter.read(tables, table, columns=columns, make=make, order=order)
     for table in ("rules", "facts"):
-        corrected = _superseded(tables, table, by="superseded_by", sort=_SORTS[table])
+        corrected = _superseded(tables, table, by="superseded_by", why="supersede_reason")
         yield from map(meter.piece, corrected)
     yield from map(meter.piece, _evidence(tables))
+    known = _SECOND_COLUMNS | {table: columns for table, (columns, _) in further.items()}
+    known |= {"memory_index": (*_INDEX_COLUMNS, *_REPEATED)}
     tally.update(omissions(tables, _SECOND_OMITTED))
+    tally.update(unknown_values(tables, known, omitted=_SECOND_OMITTED))
     yield from tally.pieces()
 
 
+def _reason_to_leave(sort: str, row: Row, *, mark: Row) -> str | None:
+    """Return why a memory is left out: it was deleted, or is the undone correction of a rule."""
+    if mark.get("forgotten_at") is not None:
+        return "deleted memories"
+    is_undone = sort == Kind.RULE and row.get("superseded_by") is None and "active" in mark
+    return "withdrawn rules" if is_undone and not flag_in(mark, "active") else None
+
+
 def _marks(tables: Tables) -> Mapping[tuple[str, int], Row]:
-    """Return the rows of the index for memories that are pinned, forgotten or rated; few are."""
+    """Return the rows of the index that say more than the memory; few facts and tasks have one."""
     return {
         (text_in(row, "kind"), whole_in(row, "memory_id")): row
         for row in tables.rows("memory_index", _INDEX_COLUMNS, order="memory_id")
         if not isinstance(row, Unreadable)
-        and (flag_in(row, "pinned") or row.get("forgotten_at") is not None or _rating(row))
+        and (
+            # When an incident was recorded, and whether a rule holds, is here alone.
+            text_in(row, "kind") in {Kind.INCIDENT, Kind.RULE}
+            or flag_in(row, "pinned")
+            or row.get("forgotten_at") is not None
+            or _rating(row)
+        )
     }
 
 
@@ -280,8 +329,11 @@ def _second_draft(sort: str, row: Row, *, mark: Row) -> Iterator[Content]:
         tags=names_in(names_of_array(row.get("tags"))),
         source_ref=_ref(sort, row.get("id")),
         occurred_at=time_in(row, "occurred_at", "created_at"),
+        believed_since=time_in(row, "created_at") or time_in(mark, "created_at"),
         expires_at=time_in(row, "ttl"),
         author=name_or_none(text_in(row, "source")),
+        access_count=whole_in(row, "access_count"),
+        last_access_at=time_in(row, "last_accessed"),
         pinned=flag_in(mark, "pinned"),
         rating=_rating(mark),
     )
@@ -318,19 +370,30 @@ def _task(draft: Draft, row: Row) -> Draft:
 
 def _action_item(row: Row) -> Iterator[Content]:
     """Make an action item a task, which blocks no writer, about what it comes from."""
-    is_open = text_in(row, "status") in {"pending", "will_execute"}
-    where = _ref("action-item", row.get("id"))
+    status, answer = text_in(row, "status"), text_in(row, "ack_reason")
+    where, created_at = _ref("action-item", row.get("id")), time_in(row, "created_at")
     yield Draft(
         body=text_in(row, "text"),
         kind=Kind.TASK,
         label="action_item",
         project=name_or_none(text_in(row, "project")),
+        tags=("rule",) if text_in(row, "kind") == Kind.RULE else (),
         source_ref=where,
-        occurred_at=time_in(row, "created_at"),
-        detail=TaskDetail(status=TaskStatus.OPEN if is_open else TaskStatus.DONE),
+        occurred_at=created_at,
+        believed_since=created_at,
+        detail=TaskDetail(
+            status=TaskStatus.OPEN if status in {"pending", "will_execute"} else TaskStatus.DONE
+        ),
     )
     source = _ref(text_in(row, "source_kind"), row.get("source_id"))
-    yield SourceRelation(first=where, second=source, type=LinkType.ABOUT)
+    yield SourceRelation(first=where, second=source, type=LinkType.ABOUT, at=created_at)
+    if status != "pending":
+        yield SourceAnnotation(
+            about=where,
+            text=f"{status}: {answer}" if answer else status,
+            author=name_or_none(text_in(row, "ack_source")),
+            at=time_in(row, "ack_at"),
+        )
 
 
 def _handoff(row: Row) -> Iterator[Content]:
@@ -342,6 +405,7 @@ def _handoff(row: Row) -> Iterator[Content]:
         project=name_or_none(text_in(row, "project")),
         source_ref=_ref("handoff", row.get("id")),
         occurred_at=at,
+        believed_since=at,
         author=name_or_none(text_in(row, "source")),
         detail=EpisodeDetail(ended_at=at),
     )
@@ -375,30 +439,37 @@ def _rating(row: Row) -> int:
     return whole_in(row, "upvotes") - whole_in(row, "downvotes")
 
 
-def _annotation(row: Row) -> Iterator[Content]:
-    """Make the annotation of a memory a fact that is linked to what it is about."""
-    about = _ref(text_in(row, "kind"), row.get("memory_id") or row.get("id"))
-    where = f"{about}/annotation"
+def _annotation(row: Row) -> Iterator[SourceAnnotation]:
     if text_in(row, "annotation"):
-        yield Draft(
-            body=text_in(row, "annotation"),
-            kind=Kind.FACT,
-            label="annotation",
-            project=name_or_none(text_in(row, "project")),
-            source_ref=where,
+        about = _ref(text_in(row, "kind"), row.get("memory_id") or row.get("id"))
+        yield SourceAnnotation(about=about, text=text_in(row, "annotation"))
+
+
+def _superseded(tables: Tables, table: str, *, by: str, why: str) -> Iterator[SourceRelation]:
+    """Yield which memory corrects which, the oldest first: a dump has its rows in another order.
+
+    The reason is with the older one, except of rules. Where no time is, the newer one has it.
+    """
+    columns = ("id", by, why, "superseded_at", "created_at")
+
+    def rows() -> Iterator[Row]:
+        read = tables.rows(table, columns, order="id")
+        return (row for row in read if not isinstance(row, Unreadable))
+
+    older = {whole_in(row, "id"): row for row in rows() if row.get(by) is not None}
+    ids = {whole_in(row, by) for row in older.values()}
+    newer = {id_: row for row in rows() if (id_ := whole_in(row, "id")) in ids}
+    sort = _SORTS.get(table, "")
+    for old, row in sorted(older.items()):
+        new = whole_in(row, by)
+        correction = newer.get(new, {})
+        yield SourceRelation(
+            first=_ref(sort, new),
+            second=_ref(sort, old),
+            type=None,
+            reason=text_in(correction if sort == Kind.RULE else row, why) or None,
+            at=time_in(row, "superseded_at") or time_in(correction, "created_at"),
         )
-        yield SourceRelation(first=where, second=about, type=LinkType.ABOUT)
-
-
-def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[SourceRelation]:
-    """Yield which memory corrects which, the oldest first: a dump has its rows in another order."""
-    pairs = [
-        (whole_in(row, "id"), whole_in(row, by))
-        for row in tables.rows(table, ("id", by), order="id")
-        if not isinstance(row, Unreadable) and row.get(by) is not None
-    ]
-    for older, newer in sorted(pairs):
-        yield SourceRelation(first=_ref(sort, newer), second=_ref(sort, older), type=None)
 
 
 IMPORTER: Final = OpenBrain()

@@ -26,6 +26,7 @@ from commonbrain.transfer.importer import (
     SourceRelation,
     Unreadable,
     name_or_none,
+    shorten_name,
     source_reference,
     split_part,
 )
@@ -41,6 +42,13 @@ _STARTS: Final = tuple(
     f"{verb} INTO `{_TABLE}`".encode() for verb in ("INSERT", "INSERT IGNORE", "REPLACE")
 )
 _CREATE: Final = f"CREATE TABLE `{_TABLE}`".encode()
+_COLUMNS: Final = frozenset(
+    {
+        *("id", "workspace_id", "org", "agent_id", "type", "content", "tags", "project"),
+        *("confidence", "source", "supersedes_id", "expires_at", "indexed_at", "created_at"),
+        *("updated_at", "deleted_at"),
+    }
+)
 _KINDS: Final = {"procedure": Kind.RULE}
 """Its types that are no kind of ours; the others are facts."""
 
@@ -80,6 +88,7 @@ class OpenBrainDump:
             elif not overview.is_carried(text_in(row, "id")):
                 tally["deleted memories"] += 1
             else:
+                tally.update(_omissions(row))
                 yield from map(meter.piece, fitted(_contents(row)))
         yield from map(meter.piece, overview.relations(chosen))
         yield from tally.pieces()
@@ -90,7 +99,8 @@ class _Overview:
     """What must be known before the first memory: who is there, and what corrects what."""
 
     workspaces: set[str] = field(default_factory=set[str])
-    deleted: set[str] = field(default_factory=set[str])
+    deleted: dict[str, datetime | None] = field(default_factory=dict[str, "datetime | None"])
+    """When each one was deleted; a correction deletes what it corrects."""
     newer: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     """The memories that correct each one."""
     corrections: list[tuple[datetime | None, str, str, str]] = field(
@@ -105,7 +115,7 @@ class _Overview:
         workspace = text_in(row, "workspace_id")
         self.workspaces.add(workspace)
         if row.get("deleted_at") is not None:
-            self.deleted.add(id_)
+            self.deleted[id_] = time_in(row, "deleted_at")
         if older:
             self.newer.setdefault(older, []).append(id_)
             self.corrections.append((time_in(row, "created_at"), workspace, id_, older))
@@ -125,9 +135,10 @@ class _Overview:
 
     def relations(self, workspace: str) -> Iterator[SourceRelation]:
         """Yield the corrections among carried memories, the oldest first."""
-        for _, own, newer, older in sorted(self.corrections, key=_by_time):
+        for created_at, own, newer, older in sorted(self.corrections, key=_by_time):
             if own == workspace and self.is_carried(newer) and self.is_carried(older):
-                yield SourceRelation(first=_ref(newer), second=_ref(older), type=None)
+                at = self.deleted.get(older) or created_at
+                yield SourceRelation(first=_ref(newer), second=_ref(older), type=None, at=at)
 
 
 def _by_time(correction: tuple[datetime | None, str, str, str]) -> tuple[bool, float]:
@@ -162,7 +173,7 @@ def _contents(row: Row) -> Iterator[Draft | Unreadable]:
     kind, label = kind_and_label(sort) or (_KINDS.get(sort, Kind.FACT), sort)
     origin, org = text_in(row, "source"), text_in(row, "org")
     further = (f"source:{origin}" if origin else "", f"org:{org}" if org else "")
-    draft = Draft(
+    yield Draft(
         body=text_in(row, "content"),
         kind=kind,
         label=name_or_none(label),
@@ -171,10 +182,23 @@ def _contents(row: Row) -> Iterator[Draft | Unreadable]:
         tags=names_in([*names_in(row.get("tags")), *further]),
         source_ref=_ref(text_in(row, "id")),
         occurred_at=time_in(row, "created_at"),
+        believed_since=time_in(row, "created_at"),
         expires_at=time_in(row, "expires_at"),
         author=name_or_none(text_in(row, "agent_id")),
     )
-    yield draft
+
+
+def _omissions(row: Row) -> Iterator[str]:
+    """Name the values of a row that are not carried over."""
+    # Deleting a memory changes it.
+    kept = {None, *(time_in(row, column) for column in ("created_at", "deleted_at"))}
+    if time_in(row, "updated_at") not in kept:
+        yield "times of the last change"
+    if row.get("indexed_at") is not None:
+        yield "times of the vectors"
+    for column, value in row.items():
+        if value is not None and column not in _COLUMNS:
+            yield f"values of the unknown column {shorten_name(column)}"
 
 
 def _ref(id_: str) -> str:

@@ -129,13 +129,13 @@ ALTER TABLE ONLY v1.memories_audit ALTER COLUMN audit_id SET DEFAULT nextval('v1
 --
 
 COPY v1.memories (id, content, embedding, metadata, created_at, project, annotation, access_count, last_accessed, upvotes, downvotes, pinned, updated_at, projects, valid_time, transaction_time, superseded_by_id, superseded_at, superseded_reason, skill_trigger, last_accessed_uptime) FROM stdin;
-3	The web server starts when a client connects, by its socket.	[1,2,5]	{"type": "decision", "people": ["Ana", "Ben"], "source": "cursor", "auto_captured": true}	2026-01-09 10:00:00+00	harbour	The socket unit is in the infra repository.	0	\N	3	1	f	\N	{harbour,dock,"north quay"}	2026-01-08 09:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	\N	\N
-4	Never restart the database while a crane moves.	\N	{"type": "note", "source": "claude"}	2026-01-10 10:00:00+00	harbour		0	\N	0	0	t	\N	{}	2026-01-10 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	\N	\N
-5	Shut Ollama down with SIGTERM and wait for its models to unload.	\N	{"type": "procedural", "source": "claude"}	2026-01-11 10:00:00+00			0	\N	0	0	t	\N	{}	2026-01-11 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	{"name": "ollama-shutdown-graceful", "keywords": ["ollama", "shutdown"], "projects": [], "always_on": false}	\N
-6	We need to follow up with the pilots about the new berth plan.	\N	{"type": "task", "source": "claude", "action_items": ["follow up with the pilots"]}	2026-01-12 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-12 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	\N	\N
-7	Tab\there, a backslash \\ and two\nlines: Grüße, 港.	\N	{"type": "recipe", "source": "windsurf"}	2026-01-13 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-13 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	{"name": "Not A Name"}	\N
-1	The web server starts with the first client.	[1,2,3]	{"tags": ["boot"], "type": "insight", "source": "claude", "topics": ["Server"]}	2026-01-02 10:00:00+00	harbour		4	\N	0	1	f	\N	{}	2026-01-02 10:00:00+00	2026-11-26 13:00:39.225426+00	2	\N	It moved to systemd.	\N	\N
-2	The web server starts with the machine, by systemd.	[1,2,4]	{"type": "insight", "source": "cursor"}	2026-01-05 10:00:00+00	harbour		0	\N	0	0	f	\N	{}	2026-01-05 10:00:00+00	2026-11-26 13:00:39.225426+00	3	\N	It has a socket now.	\N	\N
+3	The web server starts when a client connects, by its socket.	[1,2,5]	{"type": "decision", "people": ["Ana", "Ben"], "source": "cursor", "auto_captured": true}	2026-01-09 10:00:00+00	harbour	The socket unit is in the infra repository.	0	\N	3	1	f	\N	{harbour,dock,"north quay"}	2026-01-08 09:00:00+00	2026-01-09 10:00:00+00	\N	\N	\N	\N	\N
+4	Never restart the database while a crane moves.	\N	{"type": "note", "source": "claude"}	2026-01-10 10:00:00+00	harbour		0	\N	0	0	t	\N	{}	2026-01-10 10:00:00+00	2026-01-10 10:00:00+00	\N	\N	\N	\N	\N
+5	Shut Ollama down with SIGTERM and wait for its models to unload.	\N	{"type": "procedural", "source": "claude"}	2026-01-11 10:00:00+00			0	\N	0	0	t	\N	{}	2026-01-11 10:00:00+00	2026-01-11 10:00:00+00	\N	\N	\N	{"name": "ollama-shutdown-graceful", "keywords": ["ollama", "shutdown"], "projects": [], "always_on": false}	\N
+6	We need to follow up with the pilots about the new berth plan.	\N	{"type": "task", "source": "claude", "action_items": ["follow up with the pilots"]}	2026-01-12 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-12 10:00:00+00	2026-01-12 10:00:00+00	\N	\N	\N	\N	\N
+7	Tab\there, a backslash \\ and two\nlines: Grüße, 港.	\N	{"type": "recipe", "source": "windsurf"}	2026-01-13 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-13 10:00:00+00	2026-01-13 10:00:00+00	\N	\N	\N	{"name": "Not A Name"}	\N
+1	The web server starts with the first client.	[1,2,3]	{"tags": ["boot"], "type": "insight", "source": "claude", "topics": ["Server"]}	2026-01-02 10:00:00+00	harbour		4	2026-01-20 10:00:00+00	0	1	f	\N	{}	2026-01-02 10:00:00+00	2026-01-02 10:00:00+00	2	2026-01-05 11:00:00+00	It moved to systemd.	\N	\N
+2	The web server starts with the machine, by systemd.	[1,2,4]	{"type": "insight", "source": "cursor"}	2026-01-05 10:00:00+00	harbour		0	\N	0	0	f	\N	{}	2026-01-05 10:00:00+00	2026-01-05 10:00:00+00	3	\N	It has a socket now.	\N	\N
 \.
 
 

@@ -60,7 +60,9 @@ VALUES
     (7, E'Tab\there, a backslash \\ and two\nlines: Grüße, 港.', NULL,
      '{"type": "recipe", "source": "windsurf"}', '', '{}', false, 0, 0, 0, '',
      '2026-01-13T10:00:00Z', '2026-01-13T10:00:00Z', NULL, NULL, '{"name": "Not A Name"}');
-UPDATE memories SET superseded_by_id = 2, superseded_reason = 'It moved to systemd.' WHERE id = 1;
+UPDATE memories SET superseded_by_id = 2, superseded_reason = 'It moved to systemd.',
+    superseded_at = '2026-01-05T11:00:00Z', last_accessed = '2026-01-20T10:00:00Z' WHERE id = 1;
 UPDATE memories SET superseded_by_id = 3, superseded_reason = 'It has a socket now.' WHERE id = 2;
+UPDATE memories SET transaction_time = created_at;
 INSERT INTO memories_audit (operation, memory_id, content)
 VALUES ('INSERT', 1, 'The web server starts with the first client.'), ('UPDATE', 1, NULL);

@@ -40,6 +40,10 @@ CREATE TABLE v2.action_items (
     text text NOT NULL,
     project text DEFAULT ''::text NOT NULL,
     status text DEFAULT 'pending'::text NOT NULL,
+    kind text DEFAULT 'task'::text NOT NULL,
+    ack_reason text,
+    ack_source text,
+    ack_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
@@ -194,6 +198,7 @@ CREATE TABLE v2.memory_index (
     active boolean DEFAULT true NOT NULL,
     forgotten_at timestamp with time zone,
     forgotten_reason text,
+    forgotten_by text,
     annotation text,
     upvotes integer DEFAULT 0 NOT NULL,
     downvotes integer DEFAULT 0 NOT NULL,
@@ -361,9 +366,9 @@ ALTER TABLE ONLY v2.v2_audit ALTER COLUMN audit_id SET DEFAULT nextval('v2.v2_au
 -- Data for Name: action_items; Type: TABLE DATA; Schema: v2; Owner: -
 --
 
-COPY v2.action_items (id, source_kind, source_id, text, project, status, created_at) FROM stdin;
-1	incident	1	Forbid force-pushes to release branches.	harbour	pending	2026-02-02 16:00:00+00
-2	incident	1	Tell the pilots about the outage.	harbour	already_done	2026-02-02 16:00:00+00
+COPY v2.action_items (id, source_kind, source_id, text, project, status, kind, ack_reason, ack_source, ack_at, created_at) FROM stdin;
+1	incident	1	Forbid force-pushes to release branches.	harbour	pending	rule	\N	\N	\N	2026-02-02 16:00:00+00
+2	incident	1	Tell the pilots about the outage.	harbour	already_done	task	Ana called them.	cursor	2026-02-03 08:00:00+00	2026-02-02 16:00:00+00
 \.
 
 
@@ -400,16 +405,17 @@ COPY v2.incidents (id, headline, body, project, root_cause, resolution, linked_r
 -- Data for Name: memory_index; Type: TABLE DATA; Schema: v2; Owner: -
 --
 
-COPY v2.memory_index (kind, memory_id, project, headline, severity, embedding, pinned, active, forgotten_at, forgotten_reason, annotation, upvotes, downvotes, created_at) FROM stdin;
-rule	1	harbour	Deploy only from main	\N	\N	t	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-rule	2	harbour	Deploy only from signed tags	\N	\N	t	t	\N	\N	\N	2	0	2026-11-26 13:00:39.38146+00
-rule	3		Times are in UTC	\N	\N	f	t	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-fact	1	harbour	Trello holds the tickets	\N	\N	f	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-fact	2	harbour	Linear holds the tickets	\N	\N	f	t	\N	\N	The team calls it the board.	0	3	2026-11-26 13:00:39.38146+00
-fact	3		The old crane is blue	\N	\N	f	f	2026-02-10 09:00:00+00	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-incident	1	harbour	A branch went live	\N	\N	f	t	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-task	1	harbour	Rotate the key	\N	\N	f	t	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-task	2		Describe the release	\N	\N	f	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
+COPY v2.memory_index (kind, memory_id, project, headline, severity, embedding, pinned, active, forgotten_at, forgotten_reason, forgotten_by, annotation, upvotes, downvotes, created_at) FROM stdin;
+rule	1	harbour	Deploy only from main	\N	\N	t	f	\N	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+rule	2	harbour	Deploy only from signed tags	\N	\N	t	t	\N	\N	\N	\N	2	0	2026-11-30 12:06:38.367714+00
+rule	3		Times are in UTC	\N	\N	f	t	\N	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+rule	4	harbour	Deploy at night	\N	\N	f	f	\N	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+fact	1	harbour	Trello holds the tickets	\N	\N	f	f	\N	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+fact	2	harbour	Linear holds the tickets	\N	\N	f	t	\N	\N	\N	The team calls it the board.	0	3	2026-11-30 12:06:38.367714+00
+fact	3		The old crane is blue	\N	\N	f	f	2026-02-10 09:00:00+00	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+task	1	harbour	Rotate the key	\N	\N	f	t	\N	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+task	2		Describe the release	\N	\N	f	f	\N	\N	\N	\N	0	0	2026-11-30 12:06:38.367714+00
+incident	1	harbour	A branch went live	\N	\N	f	t	\N	\N	\N	\N	0	0	2026-02-02 15:30:00+00
 \.
 
 
@@ -420,6 +426,7 @@ task	2		Describe the release	\N	\N	f	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
 COPY v2.rules (id, headline, body, severity, project, source, supersedes, superseded_by, supersede_reason, linked_incident_ids, skill_trigger, created_at) FROM stdin;
 2	Deploy only from signed tags	Never deploy anything but a signed tag.	BLOCKER	harbour	claude	1	\N	Branches can be moved.	{1}	{"name": "deploy-tags", "keywords": ["deploy", "release"], "always_on": true}	2026-02-03 09:00:00+00
 3	Times are in UTC	Write every time in UTC.	CONTEXT		cursor	\N	\N	\N	{}	\N	2026-02-04 09:00:00+00
+4	Deploy at night	Deploy at night alone.	PATTERN	harbour	cursor	\N	\N	It was undone.	{}	\N	2026-02-05 09:00:00+00
 1	Deploy only from main	Never deploy from a branch.	DEPRECATED	harbour	claude	\N	2	\N	{}	\N	2026-02-01 09:00:00+00
 \.
 
@@ -429,8 +436,8 @@ COPY v2.rules (id, headline, body, severity, project, source, supersedes, supers
 --
 
 COPY v2.tasks (id, content, project, priority, status, due_condition, created_session, created_at, updated_at) FROM stdin;
-1	Rotate the key of the signing machine	harbour	high	blocked	2026-04-01	\N	2026-02-08 09:00:00+00	2026-11-26 13:00:39.38146+00
-2	Describe the release in the runbook		low	done	after the next release	\N	2026-02-09 09:00:00+00	2026-11-26 13:00:39.38146+00
+1	Rotate the key of the signing machine	harbour	high	blocked	2026-04-01	\N	2026-02-08 09:00:00+00	2026-11-30 12:06:38.367714+00
+2	Describe the release in the runbook		low	done	after the next release	\N	2026-02-09 09:00:00+00	2026-11-30 12:06:38.367714+00
 \.
 
 

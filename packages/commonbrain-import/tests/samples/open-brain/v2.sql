@@ -65,6 +65,7 @@ CREATE TABLE memory_index (
     active boolean NOT NULL DEFAULT true,
     forgotten_at timestamptz,
     forgotten_reason text,
+    forgotten_by text,
     annotation text,
     upvotes integer NOT NULL DEFAULT 0,
     downvotes integer NOT NULL DEFAULT 0,
@@ -78,6 +79,10 @@ CREATE TABLE action_items (
     text text NOT NULL,
     project text NOT NULL DEFAULT '',
     status text NOT NULL DEFAULT 'pending',
+    kind text NOT NULL DEFAULT 'task',
+    ack_reason text,
+    ack_source text,
+    ack_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE TABLE handoffs (
@@ -99,7 +104,9 @@ VALUES
      '{"name": "deploy-tags", "keywords": ["deploy", "release"], "always_on": true}',
      '2026-02-03T09:00:00Z'),
     (3, 'Times are in UTC', 'Write every time in UTC.', 'CONTEXT', '', 'cursor', NULL, NULL, '{}',
-     NULL, '2026-02-04T09:00:00Z');
+     NULL, '2026-02-04T09:00:00Z'),
+    (4, 'Deploy at night', 'Deploy at night alone.', 'PATTERN', 'harbour', 'cursor', NULL,
+     'It was undone.', '{}', NULL, '2026-02-05T09:00:00Z');
 UPDATE rules SET superseded_by = 2 WHERE id = 1;
 INSERT INTO facts (id, headline, body, project, tags, ttl, confidence, access_count, source,
                    superseded_by, supersede_reason, created_at)
@@ -127,6 +134,7 @@ VALUES
     ('rule', 1, 'harbour', 'Deploy only from main', true, false, NULL, NULL, 0, 0),
     ('rule', 2, 'harbour', 'Deploy only from signed tags', true, true, NULL, NULL, 2, 0),
     ('rule', 3, '', 'Times are in UTC', false, true, NULL, NULL, 0, 0),
+    ('rule', 4, 'harbour', 'Deploy at night', false, false, NULL, NULL, 0, 0),
     ('fact', 1, 'harbour', 'Trello holds the tickets', false, false, NULL, NULL, 0, 0),
     ('fact', 2, 'harbour', 'Linear holds the tickets', false, true, NULL,
      'The team calls it the board.', 0, 3),
@@ -134,12 +142,14 @@ VALUES
     ('incident', 1, 'harbour', 'A branch went live', false, true, NULL, NULL, 0, 0),
     ('task', 1, 'harbour', 'Rotate the key', false, true, NULL, NULL, 0, 0),
     ('task', 2, '', 'Describe the release', false, false, NULL, NULL, 0, 0);
-INSERT INTO action_items (id, source_kind, source_id, text, project, status, created_at)
+UPDATE memory_index SET created_at = '2026-02-02T15:30:00Z' WHERE kind = 'incident';
+INSERT INTO action_items (id, source_kind, source_id, text, project, status, kind, ack_reason,
+                          ack_source, ack_at, created_at)
 VALUES
-    (1, 'incident', 1, 'Forbid force-pushes to release branches.', 'harbour', 'pending',
-     '2026-02-02T16:00:00Z'),
-    (2, 'incident', 1, 'Tell the pilots about the outage.', 'harbour', 'already_done',
-     '2026-02-02T16:00:00Z');
+    (1, 'incident', 1, 'Forbid force-pushes to release branches.', 'harbour', 'pending', 'rule',
+     NULL, NULL, NULL, '2026-02-02T16:00:00Z'),
+    (2, 'incident', 1, 'Tell the pilots about the outage.', 'harbour', 'already_done', 'task',
+     'Ana called them.', 'cursor', '2026-02-03T08:00:00Z', '2026-02-02T16:00:00Z');
 INSERT INTO handoffs (id, source, project, content, created_at)
 VALUES (1, 'claude', 'harbour', 'The tag job works; the key still has to be rotated.',
         '2026-02-11T18:00:00Z');
