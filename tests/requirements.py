@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 25,  # deployment and operations
+    "DO": 26,  # deployment and operations
     "MG": 17,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
@@ -412,6 +412,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-23", "The documentation is a site with working links and reproducible pictures."),
     Adopted("DO-24", "A store is distributed by tenant; an upgrade distributes what it adds."),
     Adopted("DO-25", "A lost server loses no acknowledged write and stops only its own tenants."),
+    Adopted("DO-26", "Tenants have the names of Brainstem's, and /v0 keeps a json_payload."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
