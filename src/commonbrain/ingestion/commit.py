@@ -293,13 +293,16 @@ def _payload(prepared: PreparedDraft) -> Mapping[str, object]:
         payload[SECTION] = draft.section
     if draft.imported_from is not None:
         author = {"author": draft.author} if draft.author else {}
-        payload[IMPORTED] = {"format": draft.imported_from, **author}
+        source = {"source_ref": draft.original_ref} if draft.original_ref else {}
+        payload[IMPORTED] = {"format": draft.imported_from, **author, **source}
     return payload
 
 
 def _salience(prepared: PreparedDraft) -> float:
-    """Return the salience; the author of an event may have set it."""
+    """Return the salience; an imported source or the author of an event may have set it."""
     detail = prepared.admitted.detail
+    if prepared.draft.salience is not None:
+        return min(max(prepared.draft.salience, 0.0), 1.0)
     if isinstance(detail, EventDetail) and detail.importance is not None:
         return detail.importance
     if prepared.salience is not None:

@@ -78,6 +78,8 @@ class Provenance:
     """The format from which it was imported."""
     author: str | None
     """Who wrote it, as the imported source says."""
+    original_ref: str | None
+    """Where the imported source has it from."""
     derived_from: tuple[str, ...]
     source_message: str | None
     thread: str | None
@@ -123,6 +125,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         source_ref=memory.source_ref,
         imported_from=origin.get("format"),
         author=origin.get("author"),
+        original_ref=origin.get("source_ref"),
         derived_from=tuple(_shown(one.memory.id) for one in own if one.via is Via.DERIVED_FROM),
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,

@@ -19,7 +19,7 @@ from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
     IMPORT_BATCH,
     IMPORT_BATCH_BYTES,
@@ -27,9 +27,8 @@ from commonbrain.model.limits import (
     TAGS_MAX,
     ImportLimits,
 )
-from commonbrain.model.memory import Draft
-from commonbrain.model.scope import Authority, Caller
-from commonbrain.security.secrets import SecretScanner
+from commonbrain.model.memory import Draft, confidence
+from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust
 from commonbrain.services import Services
 from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
@@ -290,8 +289,9 @@ class Import:
             pieces = _placed(read, source.project)
             for batch in _batches(islice(pieces, report.position)):
                 if known.is_needed:
-                    drafts = _drafts(batch, source)
-                    known.add(drafts, self._remember(source).preview_drafts(drafts, _OPTIONS))
+                    remember = self._remember(source)
+                    drafts = _drafts(batch, source, caller=remember.caller)
+                    known.add(drafts, remember.preview_drafts(drafts, _OPTIONS))
             for batch, prepared in self._prepared(
                 islice(pieces, left), source, ahead=ahead, check=resume.check_may_continue
             ):
@@ -354,7 +354,7 @@ class Import:
             batch = next(batches, None)
             if batch is None:
                 return None
-            drafts = _drafts(batch, source)
+            drafts = _drafts(batch, source, caller=remember.caller)
             if source.is_dry_run:
                 return batch, remember.preview_drafts(drafts, _OPTIONS, previewed=previewed)
             return batch, remember.prepare(drafts, _OPTIONS)
@@ -379,11 +379,10 @@ class Import:
         """Store a batch in one transaction, its relations included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
         relations = [one.content for one in batch if isinstance(one.content, SourceRelation)]
-        scanner = self.services.secret_scanner
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
             related = known.preview(relations)
-            return _add(report, batch, outcomes=prepared, related=related, scanner=scanner)
+            return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
@@ -393,7 +392,7 @@ class Import:
                 tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
             )
             related = known.relate(context, relations)
-            added = _add(report, batch, outcomes=stored, related=related, scanner=scanner)
+            added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 
         with resume.batch_context():
@@ -437,11 +436,11 @@ def _is_of_people(source: ImportSource) -> bool:
     return source.format in _OF_PEOPLE and not is_agents
 
 
-def _drafts(batch: Sequence[ImportItem], source: ImportSource) -> list[Draft]:
+def _drafts(batch: Sequence[ImportItem], source: ImportSource, *, caller: Caller) -> list[Draft]:
     """Return the drafts of a batch with what only an import sets, and as many tags as fit."""
     return [
         replace(
-            piece.content,
+            _permitted(piece.content, caller),
             tags=piece.content.tags[:TAGS_MAX],
             people=piece.content.people[:TAGS_MAX],
             extract_causes=source.extract_causes,
@@ -452,13 +451,41 @@ def _drafts(batch: Sequence[ImportItem], source: ImportSource) -> list[Draft]:
     ]
 
 
+def _permitted(draft: Draft, caller: Caller) -> Draft:
+    """Return a draft with no more trust and reach than the caller may give it."""
+    has_less = caller.trust_ceiling.weight < (draft.trust or caller.trust_ceiling).weight
+    trust = caller.trust_ceiling if has_less else draft.trust
+    # Others' global memories would wait for a person instead of being recalled.
+    is_own = caller.role is Role.ADMIN and caller.authority is Authority.PERSON
+    is_shared = is_own and trust is not Trust.UNTRUSTED_WEB
+    is_narrowed = draft.scope is Scope.GLOBAL and not is_shared
+    return replace(draft, trust=trust, scope=Scope.TEAM if is_narrowed else draft.scope)
+
+
+def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
+    """Count what a draft may not have from the caller, or by its trust."""
+    permitted = _permitted(draft, caller)
+    web = Trust.UNTRUSTED_WEB
+    is_capped = permitted.trust is web and draft.confidence is not None
+    return {
+        "confidence above what a text from the web has": is_capped
+        and (draft.confidence or 0) > confidence(Kind.FACT, draft.body, trust=web, is_sourced=True),
+        f"trust above {caller.trust_ceiling}, which this caller may not claim": (
+            permitted.trust is not draft.trust
+        ),
+        "global scopes, stored for the team: not by a person as admin, or from the web": (
+            permitted.scope is not draft.scope
+        ),
+    }
+
+
 def _add(
     report: ImportReport,
     batch: Sequence[ImportItem],
     *,
     outcomes: Sequence[ItemResult],
     related: Mapping[str, int],
-    scanner: SecretScanner,
+    remember: Remember,
 ) -> ImportReport:
     """Count a batch; drafts and outcomes are in the same order."""
     counted: list[str] = []
@@ -484,6 +511,7 @@ def _add(
                 omitted.update(_cut(draft))
                 if outcome.status.is_refused:
                     where = draft.source_ref or draft.body[:60]
+                    scanner = remember.services.secret_scanner
                     if any(one.is_certain for one in scanner.find(where)):
                         where = f"piece {report.read + len(counted)}, whose name has a secret"
                     reason = outcome.reason or outcome.status
@@ -491,6 +519,7 @@ def _add(
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
                     carried.update(_carried(draft))
+                    omitted.update(_lowered(draft, remember.caller))
                     omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
     for name, count in related.items():
         (carried if name in CARRIED_RELATIONS else omitted)[name] += count

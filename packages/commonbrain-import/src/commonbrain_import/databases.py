@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
@@ -174,22 +175,27 @@ def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:
     return columns
 
 
-def check_part(known: Collection[str], file: Path, *, part: str | None, called: str) -> str:
-    """Return the part of a file to read, whose parts must stay apart; the only one by default.
+def check_part(
+    known: Collection[str], source: str, *, part: str | None, called: str, format_: str
+) -> str:
+    """Return the part of a source to read, whose parts must stay apart; the only one by default.
 
     Raises:
-        InvalidInputError: the file has no such part, or several and none is named.
+        InvalidInputError: the source has no such part, or several and none is named.
 
     """
-    parts = sorted(known)
-    shown = ", ".join(parts[:_PARTS_SHOWN_MAX])
+    parts = sorted(known)[:_PARTS_SHOWN_MAX]
     if part is not None and part not in known:
         raise InvalidInputError(
-            f"{file} has no {called} {part[:40]!r}.", hint=f"It has {shown or 'none'}."
+            f"{source} has no {called} {part[:40]!r}.", hint=f"It has {', '.join(parts) or 'none'}."
         )
-    if part is None and len(parts) > 1:
+    if part is None and len(known) > 1:
+        commands = "; ".join(
+            f"brain --tenant {quote(one)} import {format_} {quote(f'{source}#{one}')}"
+            for one in parts
+        )
         raise InvalidInputError(
-            f"{file} holds {len(parts)} {called}s, whose memories must stay apart.",
-            hint=f"Name one, such as {file.name}#{parts[0]}; it has {shown}.",
+            f"{source} holds {len(known)} {called}s, whose memories must stay apart.",
+            hint=f"Import each for a tenant, which brain tenant create makes: {commands}.",
         )
-    return part or next(iter(parts), "")
+    return part or next(iter(known), "")

@@ -77,7 +77,9 @@ class OpenBrainDump:
         # There may be a file of that very name.
         file, workspace = (source, None) if source.exists() else split_part(source)
         overview = _survey(file)
-        chosen = check_part(overview.workspaces, file, part=workspace, called="workspace")
+        chosen = check_part(
+            overview.workspaces, str(file), part=workspace, called="workspace", format_=self.name
+        )
         meter = Meter(total=max(file.stat().st_size, 1))
         tally = Tally({"statements for other tables": overview.foreign})
         for row in _rows(file, meter):
