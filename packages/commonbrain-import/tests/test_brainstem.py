@@ -49,6 +49,13 @@ def test_deleted_and_computed_rows_of_brainstem_are_counted_as_omitted(database:
     assert "The staging database runs MySQL." not in by_body(read("brainstem", database))
 
 
+def test_column_of_a_later_version_of_brainstem_is_counted(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("ALTER TABLE memory_items ADD COLUMN mood TEXT DEFAULT 'calm'")
+    counted = omitted(read("brainstem", database))
+    assert counted["values of the unknown column memory_items.mood"] == 6
+
+
 def test_tenant_must_be_named_if_a_brainstem_database_has_several(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE memory_items SET tenant_id = 't_9' WHERE agent_id = 'a_ops'")

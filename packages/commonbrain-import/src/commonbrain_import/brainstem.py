@@ -41,6 +41,7 @@ from commonbrain_import.databases import (
     check_part,
     open_sqlite,
     row_count,
+    unknown_values,
 )
 from commonbrain_import.graphs import link_type
 from commonbrain_import.postgres_tables import PostgresTables, open_postgres
@@ -144,6 +145,9 @@ def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterato
         tables, "memory_items", columns=_COLUMNS, order=_order(tables), make=reader.memory
     )
     yield from meter.read(tables, "memory_edges", columns=_EDGE_COLUMNS, make=reader.edge)
+    known = {"memory_items": (*_COLUMNS, "embedding"), "memory_edges": _EDGE_COLUMNS}
+    counted = {table: (table, None) for table in _OMITTED}
+    reader.tally.update(unknown_values(tables, known, omitted=counted))
     for table, what in _OMITTED.items():
         reader.tally[what] += _count(tables, table, tenant=reader.tenant)
     if not isinstance(tables, SqliteTables):

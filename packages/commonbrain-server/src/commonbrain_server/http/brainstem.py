@@ -12,6 +12,7 @@ from pydantic import (
     ValidationError,
     WrapValidator,
 )
+from pydantic_core import to_json
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import Attachment, Name, Operation, Request, Timestamp
@@ -333,7 +334,18 @@ def _forget(brain: Brain, request: OneRequest) -> Tombstone:
 
 def _variant(of: Operation[Any, Any], request: type[Request], *, reply: type, handle: Any) -> Any:  # noqa: ANN401
     """Return an operation with Brainstem's bodies: its role and quota are the same."""
-    return replace(of, request=request, reply=reply, handle=handle, exit_code=_exit_code)
+    return replace(
+        of,
+        request=request,
+        reply=reply,
+        handle=handle,
+        render_text=_render,
+        exit_code=_exit_code,
+    )
+
+
+def _render(reply: object) -> str:
+    return to_json(reply).decode()
 
 
 def _exit_code(reply: object) -> int:
