@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 25,  # deployment and operations
-    "MG": 13,  # migration and import
+    "MG": 15,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -425,6 +425,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-11", "An import keeps links, pins and replacements; a second one changes nothing."),
     Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
     Adopted("MG-13", "Sessions and exports of chats become threads that push on nobody."),
+    Adopted("MG-14", "Authors of a source are agents; private memories stay theirs."),
+    Adopted("MG-15", "Times, reasons, accesses and salience of a source are kept."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),

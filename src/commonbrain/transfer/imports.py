@@ -29,7 +29,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Authority, Caller
-from commonbrain.security.secrets import SecretScanner
+from commonbrain.security.authority import author_agent
 from commonbrain.services import Services
 from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
@@ -38,7 +38,10 @@ from commonbrain.transfer.importer import (
     LocatesProjects,
     OmittedContent,
     ReadsDatabase,
+    SourceAnnotation,
+    SourceReceipt,
     SourceRelation,
+    SourceThread,
     Unreadable,
     check_is_path,
     find_importer,
@@ -55,6 +58,7 @@ _OPTIONS: Final = WriteOptions(
     checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
 )
 _SECRETS: Final = "secrets in messages, redacted"
+_NAMED: Final = "authors, kept as names: only an admin imports as others"
 _OF_PEOPLE: Final = frozenset(
     {
         *("chatgpt", "claude-ai", "claude-code", "codex", "conversations", "markdown", "obsidian"),
@@ -379,21 +383,18 @@ class Import:
         """Store a batch in one transaction, its relations included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
         relations = [one.content for one in batch if isinstance(one.content, SourceRelation)]
-        scanner = self.services.secret_scanner
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
-            related = known.preview(relations)
-            return _add(report, batch, outcomes=prepared, related=related, scanner=scanner)
+            with self.services.store.snapshot(self.caller.tenant) as tx:
+                related = known.preview(self._context(tx), relations)
+            return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
             nonlocal added
             known.add(drafts, stored)
-            context = WriteContext(
-                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-            )
-            related = known.relate(context, relations)
-            added = _add(report, batch, outcomes=stored, related=related, scanner=scanner)
+            related = known.relate(self._context(tx), relations)
+            added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 
         with resume.batch_context():
@@ -401,6 +402,10 @@ class Import:
         if relations:
             continue_propagation(self.services, self.caller)
         return added
+
+    def _context(self, tx: Transaction) -> WriteContext:
+        now = self.services.clock.now()
+        return WriteContext(tx=tx, services=self.services, caller=self.caller, now=now)
 
     def _importer(self, source: ImportSource) -> Importer:
         importer = find_importer(self.services.importers(), source.format)
@@ -458,7 +463,7 @@ def _add(
     *,
     outcomes: Sequence[ItemResult],
     related: Mapping[str, int],
-    scanner: SecretScanner,
+    remember: Remember,
 ) -> ImportReport:
     """Count a batch; drafts and outcomes are in the same order."""
     counted: list[str] = []
@@ -475,7 +480,7 @@ def _add(
                 counted.append("unreadable")
             case OmittedContent(what=what, count=count):
                 omitted[what] += count
-            case SourceRelation():
+            case SourceRelation() | SourceAnnotation() | SourceReceipt() | SourceThread():
                 pass
             case Draft() as draft:
                 outcome = next(results)
@@ -484,13 +489,15 @@ def _add(
                 omitted.update(_cut(draft))
                 if outcome.status.is_refused:
                     where = draft.source_ref or draft.body[:60]
+                    scanner = remember.services.secret_scanner
                     if any(one.is_certain for one in scanner.find(where)):
                         where = f"piece {report.read + len(counted)}, whose name has a secret"
                     reason = outcome.reason or outcome.status
                     refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
-                    carried.update(_carried(draft))
+                    carried.update(_carried(draft, remember.caller))
+                    omitted[_NAMED] += _is_only_named(draft, remember.caller)
                     omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
     for name, count in related.items():
         (carried if name in CARRIED_RELATIONS else omitted)[name] += count
@@ -514,13 +521,21 @@ def _cut(draft: Draft) -> Mapping[str, int]:
     return {f"{what} {limit}": max(count - TAGS_MAX, 0) for what, count in counts.items()}
 
 
-def _carried(draft: Draft) -> Iterator[str]:
+def _is_only_named(draft: Draft, caller: Caller) -> bool:
+    """Return whether a draft is stored as the caller's, with the name of its author."""
+    return draft.author not in {None, author_agent(draft, caller)}
+
+
+def _carried(draft: Draft, caller: Caller) -> Iterator[str]:
     """Name what a stored draft took over from its source in addition to the text."""
     speaker = draft.detail.sender if isinstance(draft.detail, MessageDetail) else None
     present = {
         "dates": draft.occurred_at is not None,
         "expiry dates": draft.expires_at is not None,
-        "authors": draft.author is not None or speaker is not None,
+        "authors": speaker is not None or (draft.author and not _is_only_named(draft, caller)),
+        "recorded times": draft.believed_since is not None,
+        "accesses": draft.access_count > 0,
+        "salience": draft.salience is not None,
         "projects": draft.project is not None,
         "tags": bool(draft.tags),
         "threads": draft.thread is not None,
