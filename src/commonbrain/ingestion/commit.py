@@ -185,8 +185,10 @@ def commit(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) ->
         last = tx.threads.last()
     memory = _add(context, memory, last=last)
     if memory.audience:
-        # A message is delivered; what was extracted from it is only visible.
-        read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
+        # A message is delivered; what was extracted from it is only visible, and mail of a source
+        # was read there, unless it says otherwise.
+        is_new_mail = memory.kind is Kind.MESSAGE and IMPORTED not in memory.payload
+        read_at = None if is_new_mail else memory.recorded_at
         tx.messages.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)

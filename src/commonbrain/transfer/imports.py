@@ -38,17 +38,13 @@ from commonbrain.transfer.importer import (
     LocatesProjects,
     OmittedContent,
     ReadsDatabase,
-    SourceAnnotation,
-    SourceReceipt,
-    SourceRelation,
-    SourceThread,
     Unreadable,
     check_is_path,
     find_importer,
     shown_source,
 )
 from commonbrain.transfer.importers import InstalledImporters
-from commonbrain.transfer.relations import CARRIED_RELATIONS, SourceMap
+from commonbrain.transfer.relations import CARRIED_RECORDS, SourceMap, SourceRecord
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -110,7 +106,7 @@ class ImportReport:
     omitted: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the source has and was not carried over, by its name."""
     position: int = 0
-    """Pieces that were read, relations and omissions included; a continued import skips them."""
+    """Pieces that were read, records and omissions included; a continued import skips them."""
     refusals: tuple[Refusal, ...] = ()
     """The first hundred rejected or unreadable pieces."""
     progress: float = 0.0
@@ -380,26 +376,26 @@ class Import:
         known: SourceMap,
         resume: ResumeOptions,
     ) -> ImportReport:
-        """Store a batch in one transaction, its relations included, and add it to the report."""
+        """Store a batch in one transaction, its records included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
-        relations = [one.content for one in batch if isinstance(one.content, SourceRelation)]
+        records = [one.content for one in batch if isinstance(one.content, SourceRecord)]
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
             with self.services.store.snapshot(self.caller.tenant) as tx:
-                related = known.preview(self._context(tx), relations)
+                related = known.preview(self._context(tx), records)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
             nonlocal added
             known.add(drafts, stored)
-            related = known.relate(self._context(tx), relations)
+            related = known.apply(self._context(tx), records)
             added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 
         with resume.batch_context():
             remember.store(replace(prepared, options=replace(prepared.options, on_commit=finish)))
-        if relations:
+        if records:
             continue_propagation(self.services, self.caller)
         return added
 
@@ -480,8 +476,6 @@ def _add(
                 counted.append("unreadable")
             case OmittedContent(what=what, count=count):
                 omitted[what] += count
-            case SourceRelation() | SourceAnnotation() | SourceReceipt() | SourceThread():
-                pass
             case Draft() as draft:
                 outcome = next(results)
                 counted.append(_COUNTED[outcome.status])
@@ -499,8 +493,10 @@ def _add(
                     carried.update(_carried(draft, remember.caller))
                     omitted[_NAMED] += _is_only_named(draft, remember.caller)
                     omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
+            case _:
+                pass  # The records of its memories, counted as `related`.
     for name, count in related.items():
-        (carried if name in CARRIED_RELATIONS else omitted)[name] += count
+        (carried if name in CARRIED_RECORDS else omitted)[name] += count
     added = report.counting(counted, refusals=refusals, progress=batch[-1].progress)
     return replace(
         added,
