@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
-    "MG": 20,  # migration and import
+    "MG": 23,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -437,6 +437,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-18", "Each column of Brainstem comes over, from Postgres too, or is counted."),
     Adopted("MG-19", "An import lowers trust only to what its caller may claim, and counts it."),
     Adopted("MG-20", "Brainstem's tenants are imported apart, and its calls work afterwards."),
+    Adopted("MG-21", "Authors of a source are agents; private memories stay theirs."),
+    Adopted("MG-22", "Times, reasons, accesses and salience of a source are kept."),
+    Adopted("MG-23", "Notes, receipts and threads of a source are kept, each once."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

@@ -1,4 +1,4 @@
-"""An operator of Brainstem moves a tenant; the agents go on with the calls that they made before."""
+"""An operator of Brainstem moves a tenant, and its agents go on with the calls of before."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -61,5 +61,5 @@ def test_agents_of_an_imported_tenant_make_the_calls_that_they_made_before(tmp_p
         "In week 74 the crew repaired pump 74 and ordered a gasket for it."
     ]
     assert [one["text"] for one in theirs.json()["items"] if "74" in one["text"]] == []
-    assert (other.status_code, other.json()["code"]) == (403, "agent_mismatch")
+    assert (other.status_code, other.json()["code"]) == (403, "tenant_mismatch")
     assert stored["accepted"] == 1

@@ -91,7 +91,7 @@ def fates(records: Records) -> dict[str, Fate]:
     items = {
         "id": kept("id", (one["source_ref"].partition("#")[2] for one in found)),
         "tenant_id": Used("selects the memories"),
-        "agent_id": kept("agent_id", (one["author"] for one in origins)),
+        "agent_id": kept("agent_id", (one["agent"] for one in found)),
         "type": kept("type", (one.get("label") or one["kind"] for one in found)),
         "scope": Kept(scopes, [one.get("scope", "team") for one in found]),
         "text": kept("text", (one["body"] for one in found)),
@@ -103,7 +103,7 @@ def fates(records: Records) -> dict[str, Fate]:
         "salience": kept("salience", (one["salience"] for one in found)),
         "source_ref": kept("source_ref", (one["source_ref"] for one in origins)),
         "semantic_hash": Left("hashes of texts, which are computed anew"),
-        "created_at": kept("created_at", (parsed(one["occurred_at"]) for one in found)),
+        "created_at": kept("created_at", (parsed(one["believed_since"]) for one in found)),
         "expires_at": kept("expires_at", (parsed(one["expires_at"]) for one in found)),
         "is_tombstoned": Left("deleted memories"),
         "embedding": Left("vectors, which are computed anew"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -52,6 +52,8 @@ from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
 from commonbrain.text.time_expressions.mentions import date_marks, day_marks
 
+_COUNT_MAX: Final = 1_000_000
+"""Far above what accesses and votes change; an imported source may give any number."""
 _DRAWS = 16
 """Ids to try: two million fit into a millisecond, so the first is nearly always free."""
 
@@ -83,28 +85,20 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         state=_initial_state(prepared),
         scope=prepared.scope,
         project=prepared.project,
-        agent=caller.agent,
+        agent=prepared.agent,
         session=caller.session,
         trust=prepared.trust,
         authority=prepared.authority,
         confidence=computed if claimed is None else claimed,
         salience=_salience(prepared),
-        rating=draft.rating,
+        rating=max(-_COUNT_MAX, min(draft.rating, _COUNT_MAX)),
         # As for `pin`, an untrusted source cannot make its own text last.
         pinned=draft.pinned and prepared.trust is not Trust.UNTRUSTED_WEB,
         tags=prepared.entities.tags,
         people=prepared.entities.people,
         topics=(
-            *prepared.entities.topics,
-            *_marks(prepared),
-            *failure_marks(prepared.draft.attachment),
-            *citing_topics(prepared.seen),
-            *dict.fromkeys(
-                (
-                    *date_marks(prepared.text, occurred_at),
-                    *day_marks(given_time, now),
-                )
-            ),
+            *_topics(prepared),
+            *dict.fromkeys((*date_marks(prepared.text, occurred_at), *day_marks(given_time, now))),
         ),
         references=prepared.entities.references,
         source_ref=draft.source_ref,
@@ -114,11 +108,20 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         recorded_at=now,
         occurred_at=occurred_at,
         expires_at=_expiry(draft, admitted.detail, now=now),
+        access_count=min(max(draft.access_count, 0), _COUNT_MAX),
+        last_access_at=_past(draft.last_access_at, now=now),
+        believed_since=_past(draft.believed_since, now=now),
         payload=with_attachment(
-            {**_payload(prepared), **({GIVEN_TIME: given_time.isoformat()} if is_future else {})},
+            _payload(prepared, caller)
+            | ({GIVEN_TIME: given_time.isoformat()} if is_future else {}),
             draft.attachment,
         ),
     )
+
+
+def _past(given: datetime | None, *, now: datetime) -> datetime | None:
+    """Return a time that an imported source gives, at the latest now."""
+    return min(instant(given), now) if given else None
 
 
 def future_warnings(draft: Draft, now: datetime) -> tuple[str, ...]:
@@ -132,6 +135,14 @@ def future_warnings(draft: Draft, now: datetime) -> tuple[str, ...]:
         f"occurred_at {show_instant(given_time)} is in the future: the memory is found by that day "
         "and ordered by now. If it is a mistake, supersede it; brain doctor lists such memories.",
     )
+
+
+def _topics(prepared: PreparedDraft) -> Iterator[str]:
+    """Yield the topics of a draft, without its dates."""
+    yield from prepared.entities.topics
+    yield from _marks(prepared)
+    yield from failure_marks(prepared.draft.attachment)
+    yield from citing_topics(prepared.seen)
 
 
 def _marks(prepared: PreparedDraft) -> list[str]:
@@ -174,8 +185,10 @@ def commit(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) ->
         last = tx.threads.last()
     memory = _add(context, memory, last=last)
     if memory.audience:
-        # A message is delivered; what was extracted from it is only visible.
-        read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
+        # A message is delivered; what was extracted from it is only visible, and mail of a source
+        # was read there, unless it says otherwise.
+        is_new_mail = memory.kind is Kind.MESSAGE and IMPORTED not in memory.payload
+        read_at = None if is_new_mail else memory.recorded_at
         tx.messages.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)
@@ -278,7 +291,7 @@ def _initial_state(prepared: PreparedDraft) -> State:
     return State.ARCHIVED if is_low else State.ACTIVE
 
 
-def _payload(prepared: PreparedDraft) -> Mapping[str, object]:
+def _payload(prepared: PreparedDraft, caller: Caller) -> dict[str, object]:
     """Name the other readers of a private memory, its section, code and origin if imported.
 
     A message names its recipients itself.
@@ -294,7 +307,12 @@ def _payload(prepared: PreparedDraft) -> Mapping[str, object]:
     if draft.imported_from is not None:
         author = {"author": draft.author} if draft.author else {}
         source = {"source_ref": draft.original_ref} if draft.original_ref else {}
-        payload[IMPORTED] = {"format": draft.imported_from, **author, **source}
+        payload[IMPORTED] = {
+            "format": draft.imported_from,
+            "importer": caller.agent,
+            **author,
+            **source,
+        }
     return payload
 
 

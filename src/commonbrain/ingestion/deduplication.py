@@ -6,7 +6,7 @@ Exact texts are found by their hash, similar ones by vectors. A preview compares
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -328,11 +328,12 @@ def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
 
 
 def _is_readable(context: WriteContext, memory: Memory, *, prepared: PreparedDraft) -> bool:
-    """Return whether the caller and all later readers of the draft may see the memory."""
+    """Return whether the author and all later readers of the draft may see the memory."""
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience
     )
-    return is_visible(context.caller, memory) and comparable
+    author = replace(context.caller, agent=prepared.agent)
+    return comparable and is_visible(author, memory)
 
 
 def _is_to_do_again(memory: Memory, prepared: PreparedDraft) -> bool:

@@ -16,11 +16,7 @@ from commonbrain.ingestion.rationale import rationales
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
-from commonbrain.model.errors import (
-    InvalidInputError,
-    RejectedError,
-    parse_choice,
-)
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kind_columns import settable_columns
 from commonbrain.model.kinds import (
     KINDS,
@@ -60,7 +56,7 @@ from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust, check_may_write, granted
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
-from commonbrain.security.authority import authority_of
+from commonbrain.security.authority import author_agent, authority_of
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.text.classification import (
     TaggedText,
@@ -269,6 +265,8 @@ class PreparedDraft:
     trust: Trust
     authority: Authority
     project: str | None
+    agent: str
+    """Its author: the caller, or who wrote it in an imported source."""
     entities: Entities = field(default_factory=Entities)
     """Entities in the text."""
     warnings: tuple[str, ...] = ()
@@ -392,6 +390,7 @@ def _prepare(
         trust=trust,
         authority=authority_of(caller, trust=trust, is_captured=is_captured),
         project=project,
+        agent=caller.agent if draft.imported_from is None else author_agent(named, caller),
         entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
         parameters=parameters,

@@ -120,7 +120,7 @@ class Draft:
     is_candidate: bool = False
     """Whether it is only proposed and becomes active on approval."""
     author: str | None = None
-    """Who wrote it, as an imported source says; the importing agent is responsible for it."""
+    """Who wrote it, as an imported source says."""
     original_ref: str | None = None
     """Where an imported source has it from."""
     believed_since: datetime | None = None
@@ -214,7 +214,7 @@ class Memory:
     access_count: int = 0
     last_access_at: datetime | None = None
     believed_since: datetime | None = None
-    """When it was restored; None if it has been current since it was recorded."""
+    """When its source recorded it, or it was restored; None if current since it was recorded."""
     superseded_at: datetime | None = None
     superseded_by: int | None = None
     superseded_count: int = 0
@@ -276,7 +276,7 @@ class Memory:
 
 
 IMPORTED: Final = "imported"
-"""Payload key of the origin of an imported memory: its format; author and source if known."""
+"""Payload key of the origin of an imported memory: format, importer; author, source if known."""
 SECTION: Final = "section"
 """Payload key of the titles above a passage."""
 AUDIENCE: Final = "audience"

@@ -409,7 +409,7 @@ def _was_believed(
         return False
     if as_of is None:
         return memory.state in (criteria.states or CURRENT_STATES)
-    if memory.state not in FINDABLE_STATES or memory.recorded_at > as_of:
+    if memory.state not in FINDABLE_STATES:
         return False
     since = memory.believed_since or memory.recorded_at
     is_held = memory.state in CURRENT_STATES and since <= as_of

@@ -159,4 +159,6 @@ def ended_belief(before: Memory, after: Memory, *, at: datetime) -> BeliefPeriod
     """Return the period in which a memory was believed, if this change ends it."""
     since = before.believed_since or before.recorded_at
     is_ended = before.state in CURRENT_STATES and after.state not in CURRENT_STATES
-    return BeliefPeriod(since=since, until=max(since, at)) if is_ended else None
+    # A source may say that it was superseded long before the import.
+    until = max(since, after.superseded_at or at)
+    return BeliefPeriod(since=since, until=until) if is_ended else None

@@ -19,7 +19,11 @@ def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
 
 def to_utc(time: datetime) -> datetime:
     """Interpret a naive time as UTC and convert an aware one; cut to whole milliseconds."""
-    aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    try:
+        aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except OverflowError:
+        # Within a day of the ends of the calendar there may be no such time in UTC.
+        aware = time.replace(tzinfo=UTC)
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 

@@ -173,7 +173,8 @@ def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[ChangeE
         ChangeEvent(
             id=ids.show(ids.MEMORY, change.memory_id),
             action=change.action,
-            at=change.at,
+            # A source may say that it was superseded long before the import.
+            at=change.believed.until if change.believed else change.at,
             agent=change.agent,
             session=change.session,
             reason=change.reason,

@@ -76,6 +76,8 @@ class Provenance:
     source_ref: str | None
     imported_from: str | None
     """The format from which it was imported."""
+    imported_by: str | None
+    """The agent that imported it."""
     author: str | None
     """Who wrote it, as the imported source says."""
     original_ref: str | None
@@ -124,6 +126,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         auto_captured=memory.auto_captured,
         source_ref=memory.source_ref,
         imported_from=origin.get("format"),
+        imported_by=origin.get("importer"),
         author=origin.get("author"),
         original_ref=origin.get("source_ref"),
         derived_from=tuple(_shown(one.memory.id) for one in own if one.via is Via.DERIVED_FROM),

@@ -18,15 +18,18 @@ from commonbrain.model.kinds import (
     KINDS,
     Detail,
     Kind,
+    MessageDetail,
     RuleDetail,
     Severity,
     TaskDetail,
     severity_of,
 )
-from commonbrain.model.memory import Memory, State, confidence
+from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.memory import Draft, Memory, State, confidence
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import (
+    NOBODYS_NAMES,
     Authority,
     Caller,
     Role,
@@ -91,6 +94,26 @@ def authority_of(caller: Caller, *, trust: Trust, is_captured: bool) -> Authorit
     if trust is Trust.UNTRUSTED_WEB:
         return Authority.WEB
     return lowest([caller.authority, *([Authority.CAPTURED] if is_captured else [])])
+
+
+def author_agent(draft: Draft, caller: Caller) -> str:
+    """Return the agent in whose name an imported draft is stored."""
+    detail, name = draft.detail, draft.author
+    # Agents address their messages; those of a chat are of speakers.
+    if name is None and isinstance(detail, MessageDetail) and detail.recipients:
+        name = detail.sender
+    return agent_named(name, caller)
+
+
+def agent_named(name: str | None, caller: Caller) -> str:
+    """Return the agent of what a source says is by somebody.
+
+    An admin, who could give any agent a key, imports in the names of the authors; what others
+    import is theirs.
+    """
+    if caller.role is not Role.ADMIN or not name or name in NOBODYS_NAMES:
+        return caller.agent
+    return name if name.isprintable() and len(name) <= NAME_CHARS_MAX else caller.agent
 
 
 def awaits_person(kind: Kind, detail: Detail, *, scope: Scope, authority: Authority) -> bool:

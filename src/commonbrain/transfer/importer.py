@@ -145,7 +145,10 @@ class Importer(Protocol):
 
     @property
     def has_relations(self) -> bool:
-        """Whether it yields relations; a continued import then looks up earlier memories."""
+        """Whether it yields relations, notes, receipts or threads.
+
+        A continued import then looks up earlier memories.
+        """
         ...
 
     def find(self, home: Path) -> Iterator[DetectedSource]:

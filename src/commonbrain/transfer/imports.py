@@ -29,6 +29,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Draft, confidence
 from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust
+from commonbrain.security.authority import author_agent
 from commonbrain.services import Services
 from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
@@ -37,14 +38,13 @@ from commonbrain.transfer.importer import (
     LocatesProjects,
     OmittedContent,
     ReadsDatabase,
-    SourceRelation,
     Unreadable,
     check_is_path,
     find_importer,
     shown_source,
 )
 from commonbrain.transfer.importers import InstalledImporters
-from commonbrain.transfer.relations import CARRIED_RELATIONS, SourceMap
+from commonbrain.transfer.relations import CARRIED_RECORDS, SourceMap, SourceRecord
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -54,6 +54,7 @@ _OPTIONS: Final = WriteOptions(
     checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
 )
 _SECRETS: Final = "secrets in messages, redacted"
+_NAMED: Final = "authors, kept as names: only an admin imports as others"
 _OF_PEOPLE: Final = frozenset(
     {
         *("chatgpt", "claude-ai", "claude-code", "codex", "conversations", "markdown", "obsidian"),
@@ -105,7 +106,7 @@ class ImportReport:
     omitted: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the source has and was not carried over, by its name."""
     position: int = 0
-    """Pieces that were read, relations and omissions included; a continued import skips them."""
+    """Pieces that were read, records and omissions included; a continued import skips them."""
     refusals: tuple[Refusal, ...] = ()
     """The first hundred rejected or unreadable pieces."""
     progress: float = 0.0
@@ -376,30 +377,32 @@ class Import:
         known: SourceMap,
         resume: ResumeOptions,
     ) -> ImportReport:
-        """Store a batch in one transaction, its relations included, and add it to the report."""
+        """Store a batch in one transaction, its records included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
-        relations = [one.content for one in batch if isinstance(one.content, SourceRelation)]
+        records = [one.content for one in batch if isinstance(one.content, SourceRecord)]
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
-            related = known.preview(relations)
+            with self.services.store.snapshot(self.caller.tenant) as tx:
+                related = known.preview(self._context(tx), records)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
             nonlocal added
             known.add(drafts, stored)
-            context = WriteContext(
-                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-            )
-            related = known.relate(context, relations)
+            related = known.apply(self._context(tx), records)
             added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 
         with resume.batch_context():
             remember.store(replace(prepared, options=replace(prepared.options, on_commit=finish)))
-        if relations:
+        if records:
             continue_propagation(self.services, self.caller)
         return added
+
+    def _context(self, tx: Transaction) -> WriteContext:
+        now = self.services.clock.now()
+        return WriteContext(tx=tx, services=self.services, caller=self.caller, now=now)
 
     def _importer(self, source: ImportSource) -> Importer:
         importer = find_importer(self.services.importers(), source.format)
@@ -502,8 +505,6 @@ def _add(
                 counted.append("unreadable")
             case OmittedContent(what=what, count=count):
                 omitted[what] += count
-            case SourceRelation():
-                pass
             case Draft() as draft:
                 outcome = next(results)
                 counted.append(_COUNTED[outcome.status])
@@ -518,11 +519,14 @@ def _add(
                     refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
-                    carried.update(_carried(draft))
+                    carried.update(_carried(draft, remember.caller))
+                    omitted[_NAMED] += _is_only_named(draft, remember.caller)
                     omitted.update(_lowered(draft, remember.caller))
                     omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
+            case _:
+                pass  # The records of its memories, counted as `related`.
     for name, count in related.items():
-        (carried if name in CARRIED_RELATIONS else omitted)[name] += count
+        (carried if name in CARRIED_RECORDS else omitted)[name] += count
     added = report.counting(counted, refusals=refusals, progress=batch[-1].progress)
     return replace(
         added,
@@ -543,13 +547,21 @@ def _cut(draft: Draft) -> Mapping[str, int]:
     return {f"{what} {limit}": max(count - TAGS_MAX, 0) for what, count in counts.items()}
 
 
-def _carried(draft: Draft) -> Iterator[str]:
+def _is_only_named(draft: Draft, caller: Caller) -> bool:
+    """Return whether a draft is stored as the caller's, with the name of its author."""
+    return draft.author not in {None, author_agent(draft, caller)}
+
+
+def _carried(draft: Draft, caller: Caller) -> Iterator[str]:
     """Name what a stored draft took over from its source in addition to the text."""
     speaker = draft.detail.sender if isinstance(draft.detail, MessageDetail) else None
     present = {
         "dates": draft.occurred_at is not None,
         "expiry dates": draft.expires_at is not None,
-        "authors": draft.author is not None or speaker is not None,
+        "authors": speaker is not None or (draft.author and not _is_only_named(draft, caller)),
+        "recorded times": draft.believed_since is not None,
+        "accesses": draft.access_count > 0,
+        "salience": draft.salience is not None,
         "projects": draft.project is not None,
         "tags": bool(draft.tags),
         "threads": draft.thread is not None,

@@ -1,46 +1,72 @@
-"""Relations of imported memories: links, and which memory superseded which.
+"""What a source keeps with its memories: links, what superseded what, notes and receipts.
 
-They are applied once. Importing the source again does not bring back a link that was removed or a
+Each is applied once. Importing the source again does not bring back a link that was removed or a
 replacement that was undone since.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.metadata import find_link
 from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
+from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
 from commonbrain.model.memory import (
     CURRENT_STATES,
     FINDABLE_STATES,
-    IMPORTED,
     Draft,
     Memory,
     State,
 )
 from commonbrain.model.revision import Action, Revision, superseded
-from commonbrain.model.scope import Role, Scope, is_visible
+from commonbrain.model.scope import Role, Scope, is_visible, lowest
 from commonbrain.security.authority import is_authorized
 from commonbrain.storage.change_log import record_related_change, record_update
-from commonbrain.transfer.importer import SourceRelation
+from commonbrain.text.normalisation import normalise_line
+from commonbrain.transfer.importer import (
+    SourceAnnotation,
+    SourceReceipt,
+    SourceRelation,
+    SourceThread,
+)
+from commonbrain.transfer.source_records import (
+    ANNOTATIONS,
+    RECEIPTS,
+    THREADS,
+    UNSTORED,
+    annotate,
+    clean_source_text,
+    imported_from,
+    is_importer,
+    may_import,
+    put_receipt,
+    set_thread,
+    source_time,
+)
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _LINKS: Final = "links"
+_REASONS: Final = "reasons"
 _SUPERSESSIONS: Final = "supersessions"
 _UNSTORED_ENDS: Final = "relations of memories that are not in the store"
 _CHAIN_MAX: Final = 100
 """Revisions that are followed from one memory."""
 _REFUSED: Final = "supersessions of memories that may not be changed"
-CARRIED_RELATIONS: Final = frozenset({_LINKS, _SUPERSESSIONS})
-"""Outcomes of relations that were carried over; the others were not."""
+CARRIED_RECORDS: Final = frozenset(
+    {_LINKS, _REASONS, _SUPERSESSIONS, ANNOTATIONS, RECEIPTS, THREADS}
+)
+"""Outcomes of records that were carried over; the others were not."""
+SourceRecord = SourceRelation | SourceAnnotation | SourceReceipt | SourceThread
+"""What a source keeps with its memories."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,57 +75,127 @@ class SourceMap:
 
     format: str
     is_needed: bool
-    """Whether the source has relations; otherwise it stays empty, however long the source is."""
+    """Whether the source has records; otherwise it stays empty, however long the source is."""
     ids: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    threads: set[str] = field(default_factory=set[str])
+    """The keys of its threads."""
 
     def add(self, drafts: Sequence[Draft], outcomes: Sequence[ItemResult]) -> None:
         """Add drafts that are stored, or would be."""
         if not self.is_needed:
             return
         for draft, outcome in zip(drafts, outcomes, strict=True):
+            if draft.thread is not None and not outcome.status.is_refused:
+                self.threads.add(draft.thread.key)
             if draft.source_ref is not None and not outcome.status.is_refused:
                 id_ = None if outcome.id is None else ids.parse(ids.MEMORY, outcome.id)
                 # Of a text in several parts, the first one represents it.
                 self.ids.setdefault(draft.source_ref, id_)
 
-    def preview(self, relations: Iterable[SourceRelation]) -> Counter[str]:
-        """Count the relations whose ends are known."""
-        return Counter(
-            (_LINKS if one.type else _SUPERSESSIONS)
-            if one.first in self.ids and one.second in self.ids
-            else _UNSTORED_ENDS
-            for one in relations
-        )
-
-    def relate(self, context: WriteContext, relations: Iterable[SourceRelation]) -> Counter[str]:
-        """Apply relations, and count the outcomes of those that are new."""
+    def preview(self, context: WriteContext, records: Iterable[SourceRecord]) -> Counter[str]:
+        """Count the records whose memories are known."""
         counts: Counter[str] = Counter()
-        for one in relations:
-            ends = self._ends(context, one)
-            if ends is None:
-                counts[_UNSTORED_ENDS] += 1
-            elif ends[0].id != ends[1].id:
-                outcome = (
-                    _supersede(context, ends, format_=self.format)
-                    if one.type is None
-                    else _link(context, ends, relation=one, type_=one.type, format_=self.format)
-                )
-                if outcome is not None:
-                    counts[outcome] += 1
+        for one in records:
+            counts.update(self._previewed(context, one))
         return counts
 
-    def _ends(
-        self, context: WriteContext, relation: SourceRelation
-    ) -> tuple[Memory, Memory] | None:
-        first, second = self.ids.get(relation.first), self.ids.get(relation.second)
+    def _previewed(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
+        match record:
+            case SourceThread():
+                yield THREADS if record.key in self.threads else UNSTORED
+            case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
+                yield may_import(context, record) if ref in self.ids else UNSTORED
+            case SourceRelation() if record.first in self.ids and record.second in self.ids:
+                yield _LINKS if record.type else _SUPERSESSIONS
+                if _origin(context, record, format_=self.format).has_reason:
+                    yield _REASONS
+            case SourceRelation():
+                yield _UNSTORED_ENDS
+
+    def apply(self, context: WriteContext, records: Iterable[SourceRecord]) -> Counter[str]:
+        """Apply records, and count the outcomes of those that are new."""
+        counts: Counter[str] = Counter()
+        for one in records:
+            counts.update(self._applied(context, one))
+        return counts
+
+    def _applied(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
+        match record:
+            case SourceThread() if record.key not in self.threads:
+                yield UNSTORED
+            case SourceThread() if set_thread(context, record):
+                yield THREADS
+            case SourceThread():
+                pass
+            case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
+                yield from self._noted(context, record, ref=ref)
+            case SourceRelation():
+                yield from self._related(context, record)
+
+    def _noted(
+        self, context: WriteContext, record: SourceAnnotation | SourceReceipt, *, ref: str
+    ) -> Iterator[str]:
+        memory = self._fetch(context, ref)
+        outcome = UNSTORED if memory is None else may_import(context, record)
+        if memory is None or outcome not in CARRIED_RECORDS:
+            yield outcome
+        elif isinstance(record, SourceAnnotation):
+            if annotate(context, memory, given=record):
+                yield outcome
+        elif put_receipt(context, memory, given=record):
+            yield outcome
+
+    def _related(self, context: WriteContext, record: SourceRelation) -> Iterator[str]:
+        first, second = (self._fetch(context, ref) for ref in (record.first, record.second))
         if first is None or second is None:
-            return None
-        memories = context.tx.memories.get([first, second])
-        ends = [memories[one] for one in (first, second) if one in memories]
-        visible = [
-            end for end in ends if end.state in FINDABLE_STATES and is_visible(context.caller, end)
-        ]
-        return (visible[0], visible[1]) if len(visible) == len(ends) == 2 else None  # noqa: PLR2004 a relation has two ends
+            yield _UNSTORED_ENDS
+        elif first.id != second.id:
+            ends, origin = (first, second), _origin(context, record, format_=self.format)
+            type_, strength = record.type, record.strength
+            outcome = (
+                _supersede(context, ends, origin=origin)
+                if type_ is None
+                else _link(context, ends, type_=type_, strength=strength, origin=origin)
+            )
+            if outcome is not None:
+                yield outcome
+            if outcome in CARRIED_RECORDS and origin.has_reason:
+                yield _REASONS
+
+    def _fetch(self, context: WriteContext, ref: str) -> Memory | None:
+        """Return a memory of the source that the caller may add to."""
+        id_ = self.ids.get(ref)
+        memory = None if id_ is None else context.tx.memories.get([id_]).get(id_)
+        return memory if memory is not None and _is_open(context, memory) else None
+
+
+def _is_open(context: WriteContext, memory: Memory) -> bool:
+    """Return whether the caller may add to a memory: it sees it, or imported it for its author."""
+    is_seen = is_visible(context.caller, memory) or is_importer(context, memory)
+    return is_seen and memory.state in FINDABLE_STATES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """What the audit says of a relation, and when it was made."""
+
+    format: str
+    reason: str
+    has_reason: bool
+    """Whether the source gives one."""
+    at: datetime
+
+
+def _origin(context: WriteContext, relation: SourceRelation, *, format_: str) -> _Origin:
+    given = clean_source_text(context, normalise_line(relation.reason) or "", what="reason")
+    # Marks of what was inherited or detected begin a reason, so that no source can set them.
+    reason = f"imported from {format_}" + (f": {given}" if given else "")
+    return _Origin(
+        format=format_,
+        reason=reason[:REASON_CHARS_MAX],
+        has_reason=bool(given),
+        at=source_time(context, relation.at),
+    )
 
 
 def last_change_of(tx: Transaction, link: Link) -> Revision | None:
@@ -119,35 +215,37 @@ def _link(
     context: WriteContext,
     ends: tuple[Memory, Memory],
     *,
-    relation: SourceRelation,
     type_: LinkType,
-    format_: str,
+    strength: float | None,
+    origin: _Origin,
 ) -> str | None:
     """Link two memories; None if that was done before."""
     (first, second), tx = ends, context.tx
-    reason = _reason(format_)
     link = Link(
         from_id=first.id,
         to_id=second.id,
         type=type_,
-        strength=STRENGTH_DEFAULT if relation.strength is None else relation.strength,
-        basis=reason,
+        strength=STRENGTH_DEFAULT if strength is None else min(max(strength, 0.0), 1.0),
+        basis=origin.reason,
         agent=context.caller.agent,
         trust=min(first.trust, second.trust, key=lambda trust: trust.weight),
-        authority=first.authority,
-        created_at=context.now,
-        observed_at=context.now,
+        authority=lowest([first.authority, context.caller.authority]),
+        created_at=origin.at,
+        observed_at=origin.at,
     )
     is_stored = find_link(tx, first.id, to_id=second.id, type_=type_) is not None
     if is_stored or last_change_of(tx, link) is not None:
         return None
     tx.links.put(link)
-    change_context, image = context.change_context(Action.LINK, reason), {"link": link_image(link)}
+    change_context = context.change_context(Action.LINK, origin.reason)
+    image = {"link": link_image(link)}
     record_related_change(tx, first, change_context=change_context, before={}, after=image)
     return _LINKS
 
 
-def _supersede(context: WriteContext, ends: tuple[Memory, Memory], *, format_: str) -> str | None:
+def _supersede(
+    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin
+) -> str | None:
     """Retire the second memory; None if that was done before."""
     (new, old), tx = ends, context.tx
     was_superseded = old.superseded_by == new.id or any(
@@ -157,10 +255,9 @@ def _supersede(context: WriteContext, ends: tuple[Memory, Memory], *, format_: s
         return None
     returns = new.state is State.SUPERSEDED and _leads_to(tx, new, id_=old.id)
     is_free = returns or (new.state in CURRENT_STATES and tx.memories.predecessor(new.id) is None)
-    may_retire = _may_retire(context, old, new=new, format_=format_)
+    may_retire = _may_retire(context, old, new=new, format_=origin.format)
     if not (is_free and old.state in CURRENT_STATES and may_retire):
         return _REFUSED
-    reason = _reason(format_)
     if returns:
         # The source has its earlier value again, in the same words: one memory, current once more.
         current = replace(
@@ -168,13 +265,14 @@ def _supersede(context: WriteContext, ends: tuple[Memory, Memory], *, format_: s
             state=State.ACTIVE,
             superseded_by=None,
             superseded_at=None,
-            believed_since=context.now,
+            believed_since=origin.at,
         )
-        change_context = context.change_context(Action.RESTORE, reason)
+        change_context = context.change_context(Action.RESTORE, origin.reason)
         record_update(tx, new, after=current, change_context=change_context)
         new = current
-    change_context = context.change_context(Action.SUPERSEDE, reason)
-    retired = superseded(old, by=new.id, at=context.now)
+    change_context = context.change_context(Action.SUPERSEDE, origin.reason)
+    since = old.believed_since or old.recorded_at
+    retired = superseded(old, by=new.id, at=max(origin.at, since))
     record_update(tx, old, after=retired, change_context=change_context)
     tx.memories.update(new, replace(new, superseded_count=old.superseded_count + 1))
     return _SUPERSESSIONS
@@ -197,8 +295,7 @@ def _may_retire(context: WriteContext, old: Memory, *, new: Memory, format_: str
 
     What others remembered in the same words yields only to what is newer.
     """
-    imported = cast("Mapping[str, str]", old.payload.get(IMPORTED, {}))
-    is_own = imported.get("format") == format_
+    is_own = imported_from(old).get("format") == format_
     return (
         (is_own or old.occurred_at <= new.occurred_at)
         and is_authorized(context.caller, old)
@@ -206,8 +303,3 @@ def _may_retire(context: WriteContext, old: Memory, *, new: Memory, format_: str
         and new.trust.weight >= old.trust.weight
         and (is_own or new.authority.covers(old.authority))
     )
-
-
-def _reason(format_: str) -> str:
-    """Return what the audit says."""
-    return f"imported from {format_}"

@@ -66,6 +66,12 @@ class CredentialRepository:
         ordered = here.order_by(access_audit.c.id.desc()).limit(limit)
         return [AccessEntry(**row) for row in self.work.connection.execute(ordered).mappings()]
 
+    def is_noted(self, subject: str) -> bool:
+        """Check whether the access audit has an entry about an agent, key or thread."""
+        here = self.work.here(access_audit, access_audit.c.subject == subject)
+        noted = select(access_audit.c.id).where(here).limit(1)
+        return self.work.connection.execute(noted).first() is not None
+
     def drop_ended_logins(self, *, now: datetime, limit: int) -> int:
         """Delete ended sessions of the web page; return the number deleted."""
         row = page_sessions.c

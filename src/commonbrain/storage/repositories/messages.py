@@ -212,7 +212,8 @@ class MessageRepository:
         until = max(self.work.connection.execute(_NEXT, given).scalars(), default=None)
         if until is not None:
             span = receipts.c.message_id > given["taken"], receipts.c.message_id <= until
-            self._copy(reader, and_(*span), read_at=None)
+            # Broadcasts that were imported are read: they wait in no mailbox.
+            self._copy(reader, and_(*span, receipts.c.read_at.is_(None)), read_at=None)
             self.work.connection.execute(_TAKE, given | {"until": until})
 
     def mark(self, reader: Reader, ids: Sequence[int]) -> None:
@@ -267,16 +268,18 @@ class MessageRepository:
 
     def merge(self, receipt: Receipt) -> bool:
         """Merge the delivery state of another store; return whether the receipt is new."""
-        row = {"tenant_id": self.work.tenant, **asdict(receipt)}
-        if self.work.add(receipts, row):
-            return True
-        there = self.of([receipt.message_id])[receipt.message_id]
-        [known] = [one for one in there if one.agent == receipt.agent]
-        both = merged(known, receipt)
+        there = self.of([receipt.message_id]).get(receipt.message_id, ())
+        known = next((one for one in there if one.agent == receipt.agent), None)
+        both = receipt if known is None else merged(known, receipt)
         if both != known:
-            here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
-            self.work.connection.execute(update(receipts).where(here).values(**asdict(both)))
+            self.put(both)
         return both != known
+
+    def put(self, receipt: Receipt) -> None:
+        """Store a receipt, in place of the one that its agent has."""
+        if not self.work.add(receipts, {"tenant_id": self.work.tenant, **asdict(receipt)}):
+            here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
+            self.work.connection.execute(update(receipts).where(here).values(**asdict(receipt)))
 
     def _copy(
         self, reader: Reader, which: ColumnElement[bool], *, read_at: datetime | None

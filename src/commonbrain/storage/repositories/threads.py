@@ -130,6 +130,11 @@ class ThreadRepository:
         rows = self.work.connection.execute(_ROW.where(*own).order_by(threads.c.id)).mappings()
         return {row["id"]: _thread_of(row) for row in rows}
 
+    def with_key(self, key: str) -> Thread | None:
+        """Return the thread with a key; None if there is none."""
+        known = self._id_of(key)
+        return None if known is None else self.get([known])[known]
+
     def set_status(
         self, thread_id: int, status: ThreadStatus, *, tags: Sequence[str] | None = None
     ) -> None:

@@ -273,7 +273,6 @@ def _believed(criteria: Filter) -> list[ColumnElement[bool]]:
     return [
         unexpired,
         row.state.in_(sorted(FINDABLE_STATES)),
-        row.recorded_at <= as_of,
         or_(is_held, was_held),
     ]
 

@@ -1,0 +1,154 @@
+"""Notes, receipts and the status of threads of a source, each applied once.
+
+Importing the source again does not bring back a note that was removed, nor close a thread that was
+opened since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from commonbrain.ingestion.batch import WriteContext
+from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
+from commonbrain.model.memory import IMPORTED, Memory
+from commonbrain.model.messages import Thread, ThreadStatus, deliveries
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import OnSecret, lowest
+from commonbrain.model.timestamps import instant
+from commonbrain.security.authority import agent_named, intrinsic_trust
+from commonbrain.storage.change_log import annotation_image, record_related_change
+from commonbrain.storage.interface import AccessEntry, Annotation
+from commonbrain.text.normalisation import normalise
+from commonbrain.transfer.importer import SourceAnnotation, SourceReceipt, SourceThread
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
+
+ANNOTATIONS: Final = "annotations"
+RECEIPTS: Final = "receipts"
+THREADS: Final = "thread status"
+UNSTORED: Final = "notes, receipts and threads of what is not in the store"
+EMPTY: Final = "annotations without a text that may be stored"
+OF_OTHERS: Final = "receipts of others: only an admin imports them"
+_MESSAGES_READ_MAX: Final = 200
+"""Messages of a thread that are read to see whether all are imported."""
+
+
+def imported_from(memory: Memory) -> Mapping[str, str]:
+    """Return format, importer and author of an imported memory; empty for any other."""
+    return cast("Mapping[str, str]", memory.payload.get(IMPORTED, {}))
+
+
+def is_importer(context: WriteContext, memory: Memory) -> bool:
+    """Return whether the caller imported a memory, for itself or for its author."""
+    return imported_from(memory).get("importer") == context.caller.agent
+
+
+def source_time(context: WriteContext, given: datetime | None) -> datetime:
+    """Return when something happened as a source says, at the latest now."""
+    return context.now if given is None else min(instant(given), context.now)
+
+
+def clean_source_text(context: WriteContext, text: str, *, what: str) -> str:
+    """Return a text of a source without secrets; empty if it cannot be stored."""
+    try:
+        return context.services.secret_scanner.clean(
+            normalise(text), what=what, on_secret=OnSecret.REDACT
+        )
+    except (InvalidInputError, RejectedError):
+        return ""
+
+
+def may_import(context: WriteContext, record: SourceAnnotation | SourceReceipt) -> str:
+    """Return under what name a record is counted, if its memory is in the store."""
+    if isinstance(record, SourceAnnotation):
+        return ANNOTATIONS if _note(context, record)[1] else EMPTY
+    is_of_other = agent_named(record.agent, context.caller) != record.agent
+    return OF_OTHERS if is_of_other else RECEIPTS
+
+
+def annotate(context: WriteContext, memory: Memory, *, given: SourceAnnotation) -> bool:
+    """Add a note to a memory; return False if that was done before."""
+    tx, caller = context.tx, context.caller
+    agent, text = _note(context, given)
+    noted = {(one.agent, one.text) for one in tx.annotations.of([memory.id]).get(memory.id, ())}
+    for change in tx.changes.of([memory.id]):
+        image = cast("Mapping[str, Any]", change.after.get("annotation") or {})
+        noted.add((image.get("agent", ""), image.get("text", "")))
+    if (agent, text) in noted:
+        return False
+    made = Annotation(
+        memory_id=memory.id,
+        text=text,
+        agent=agent,
+        trust=min(memory.trust, intrinsic_trust(caller), key=lambda trust: trust.weight),
+        authority=lowest([memory.authority, caller.authority]),
+        at=source_time(context, given.at),
+    )
+    image = annotation_image(replace(made, id=tx.annotations.add(made)))
+    change_context = context.change_context(Action.ANNOTATE, None)
+    record_related_change(
+        tx, memory, change_context=change_context, before={}, after={"annotation": image}
+    )
+    return True
+
+
+def _note(context: WriteContext, given: SourceAnnotation) -> tuple[str, str]:
+    """Return author and text of a note; the text names an author as whom the caller cannot act."""
+    agent = agent_named(given.author, context.caller)
+    is_named = given.author is not None and given.author != agent
+    text = clean_source_text(context, given.text, what="annotation").strip()
+    named = f"{given.author}: {text}" if text and is_named else text
+    return agent, named[:NOTE_CHARS_MAX]
+
+
+def put_receipt(context: WriteContext, memory: Memory, *, given: SourceReceipt) -> bool:
+    """Store who read and answered an imported message; return False if that was done before."""
+    if memory.kind is not Kind.MESSAGE or not is_importer(context, memory):
+        return False
+    # As an import delivers it, see `commit`; any other is from the source, or was read here since.
+    [delivered] = deliveries(memory, to=[given.agent], read_at=memory.recorded_at)
+    there = context.tx.messages.of([memory.id]).get(memory.id, ())
+    if any(one.agent == given.agent and one != delivered for one in there):
+        return False
+    acked_at = given.acked_at and source_time(context, given.acked_at)
+    read_at = source_time(context, given.read_at) if given.read_at else acked_at
+    answer = clean_source_text(context, given.answer or "", what="answer")[:NOTE_CHARS_MAX]
+    answered = replace(delivered, read_at=read_at, acked_at=acked_at, answer=answer or None)
+    context.tx.messages.put(answered)
+    return answered not in there
+
+
+def set_thread(context: WriteContext, given: SourceThread) -> bool:
+    """Set status and tags of an imported thread; return False if that was done before."""
+    tx = context.tx
+    thread = tx.threads.with_key(given.key)
+    if thread is None or not _is_imported(context, tx, thread=thread):
+        return False
+    tags = (clean_source_text(context, one, what="tag")[:NAME_CHARS_MAX] for one in given.tags)
+    changed = replace(
+        thread,
+        status=ThreadStatus.CLOSED if given.is_closed else thread.status,
+        tags=tuple(dict.fromkeys(filter(None, (*thread.tags, *tags))))[:TAGS_MAX],
+    )
+    subject = ids.show(ids.THREAD, thread.id)
+    if changed == thread or tx.credentials.is_noted(subject):
+        return False
+    tx.threads.set_status(thread.id, changed.status, tags=changed.tags)
+    entry = AccessEntry.by(context.caller, "thread_status", at=context.now, subject=subject)
+    tx.credentials.note(entry)
+    return True
+
+
+def _is_imported(context: WriteContext, tx: Transaction, *, thread: Thread) -> bool:
+    """Return whether the caller imported the messages of a thread: it closes no other."""
+    messages = tx.threads.messages(
+        thread.id, context.caller, now=context.now, below=ids.LAST, limit=_MESSAGES_READ_MAX
+    )
+    return all(is_importer(context, one) for one in tx.memories.get(messages).values())
