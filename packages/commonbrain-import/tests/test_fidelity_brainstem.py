@@ -70,10 +70,10 @@ def fates(records: Records) -> dict[str, Fate]:
     """Say what became of each column, for all memories of the tenant that are not deleted."""
     given = [row for row in memories() if row["tenant_id"] == "t_123" and not row["is_tombstoned"]]
     by_ref = {one["source_ref"]: one for one in records["memory"]}
-    found = [by_ref[f"brainstem#{row['id']}"] for row in given]
-    origins = [one["payload"]["imported"] for one in found]
+    stored = [by_ref[f"brainstem#{row['id']}"] for row in given]
+    origins = [one["payload"]["imported"] for one in stored]
 
-    def kept(column: str, values: Iterable[object]) -> Fate:
+    def same(column: str, values: Iterable[object]) -> Fate:
         return Kept([row[column] for row in given], list(values))
 
     # What comes from the web waits for a person if it is for everyone.
@@ -89,22 +89,22 @@ def fates(records: Records) -> dict[str, Fate]:
         for row in given
     ]
     items = {
-        "id": kept("id", (one["source_ref"].partition("#")[2] for one in found)),
+        "id": same("id", (one["source_ref"].partition("#")[2] for one in stored)),
         "tenant_id": Used("selects the memories"),
-        "agent_id": kept("agent_id", (one["agent"] for one in found)),
-        "type": kept("type", (one.get("label") or one["kind"] for one in found)),
-        "scope": Kept(scopes, [one.get("scope", "team") for one in found]),
-        "text": kept("text", (one["body"] for one in found)),
-        "json_payload": kept(
-            "json_payload", (json.loads(one["payload"]["attachment"]) for one in found)
+        "agent_id": same("agent_id", (one["agent"] for one in stored)),
+        "type": same("type", (one.get("label") or one["kind"] for one in stored)),
+        "scope": Kept(scopes, [one.get("scope", "team") for one in stored]),
+        "text": same("text", (one["body"] for one in stored)),
+        "json_payload": same(
+            "json_payload", (json.loads(one["payload"]["attachment"]) for one in stored)
         ),
-        "trust_level": kept("trust_level", (one["trust"] for one in found)),
-        "confidence": Kept(certain, [one["confidence"] for one in found]),
-        "salience": kept("salience", (one["salience"] for one in found)),
-        "source_ref": kept("source_ref", (one["source_ref"] for one in origins)),
+        "trust_level": same("trust_level", (one["trust"] for one in stored)),
+        "confidence": Kept(certain, [one["confidence"] for one in stored]),
+        "salience": same("salience", (one["salience"] for one in stored)),
+        "source_ref": same("source_ref", (one["source_ref"] for one in origins)),
         "semantic_hash": Left("hashes of texts, which are computed anew"),
-        "created_at": kept("created_at", (parsed(one["believed_since"]) for one in found)),
-        "expires_at": kept("expires_at", (parsed(one["expires_at"]) for one in found)),
+        "created_at": same("created_at", (parsed(one["believed_since"]) for one in stored)),
+        "expires_at": same("expires_at", (parsed(one["expires_at"]) for one in stored)),
         "is_tombstoned": Left("deleted memories"),
         "embedding": Left("vectors, which are computed anew"),
     }
@@ -127,7 +127,9 @@ def fates(records: Records) -> dict[str, Fate]:
     }
     tables = {"memory_items": items, "memory_edges": links_fates}
     return {
-        f"{table}.{column}": fate for table, kept in tables.items() for column, fate in kept.items()
+        f"{table}.{column}": fate
+        for table, named in tables.items()
+        for column, fate in named.items()
     }
 
 

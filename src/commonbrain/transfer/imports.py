@@ -476,7 +476,7 @@ def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
         f"trust above {caller.trust_ceiling}, which this caller may not claim": (
             permitted.trust is not draft.trust
         ),
-        "global scopes, stored for the team: not by a person as admin, or from the web": (
+        "global scopes, now team: from the web, or not imported by a person as admin": (
             permitted.scope is not draft.scope
         ),
     }
