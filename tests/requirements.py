@@ -49,15 +49,15 @@ GROUPS: Final = {
     "RT": 37,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 40,  # sessions and boot
+    "SE": 41,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
     "ST": 20,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 25,  # deployment and operations
-    "MG": 13,  # migration and import
+    "DO": 26,  # deployment and operations
+    "MG": 17,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -299,6 +299,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-38", "A call over HTTP ends a session only by its name."),
     Adopted("SE-39", "When a session is idle, and when silence ends it, are settings."),
     Adopted("SE-40", "A merge waits for the action items of its own projects only."),
+    Adopted("SE-41", "A program that booted sets its task, hands over and ends without a name."),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),
@@ -411,6 +412,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-23", "The documentation is a site with working links and reproducible pictures."),
     Adopted("DO-24", "A store is distributed by tenant; an upgrade distributes what it adds."),
     Adopted("DO-25", "A lost server loses no acknowledged write and stops only its own tenants."),
+    Adopted("DO-26", "Tenants have the names of Brainstem's, and /v0 keeps a json_payload."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
@@ -426,6 +428,12 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
     Adopted("MG-13", "Sessions and exports of chats become threads that push on nobody."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
+    Adopted("MG-14", "Origins in brain-db are read by their columns, whatever form its ids have."),
+    Adopted("MG-15", "Closed threads, recipients and receipts of brain-db come over as they are."),
+    Adopted("MG-16", "Each column of brain-db comes over or is counted in the report."),
+    Adopted(
+        "MG-17", "A heading of notes gives kind and label, unless it does not say what is below."
+    ),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

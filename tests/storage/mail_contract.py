@@ -7,8 +7,8 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.memory import ERASED, Memory, State, ThreadRef, ThreadStatus
-from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, deliveries
+from commonbrain.model.memory import ERASED, Memory, State, ThreadRef
+from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, ThreadStatus, deliveries
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
 from commonbrain.storage.interface import Beginning, QueryScope

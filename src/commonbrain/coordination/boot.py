@@ -30,6 +30,7 @@ from commonbrain.coordination.session_registry import (
     find_dead_sessions,
     new_session,
     open_session,
+    program_caller,
 )
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
@@ -57,9 +58,7 @@ from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Authority, Caller
 from commonbrain.model.sessions import (
     METADATA_SHOWN,
-    UNKNOWN,
     WORKTREE,
-    ClientInfo,
     Session,
     is_idle,
 )
@@ -508,11 +507,7 @@ class Boot:
 
     def _caller(self, project: str | None, client: str | None) -> Caller:
         named = normalise_line(client or "")
-        contact = self.caller.contact
-        if self.caller.session is None and contact == UNKNOWN:
-            # A program that uses the library is its own client.
-            processes = self.services.processes
-            contact = ClientInfo(cwd=processes.folder(), process=processes.own())
+        contact = program_caller(self.services, self.caller).contact
         if named:
             contact = replace(contact, client=named[:NAME_CHARS_MAX])
         return replace(self.caller, project=project, contact=contact)

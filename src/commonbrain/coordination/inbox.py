@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError
 from commonbrain.model.kinds import MessageDetail, MessagePriority
-from commonbrain.model.memory import Memory, Thread, ThreadStatus
-from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
+from commonbrain.model.memory import Memory
+from commonbrain.model.messages import (
+    TOP,
+    UNREAD_COUNTED_MAX,
+    Mailbox,
+    Reader,
+    Thread,
+    ThreadStatus,
+)
 from commonbrain.model.paging import Key
 from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
 from commonbrain.security.guard import note_shown

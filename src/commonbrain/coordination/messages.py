@@ -40,8 +40,8 @@ from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
-from commonbrain.model.memory import Memory, Thread, ThreadStatus
-from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader
+from commonbrain.model.memory import Memory
+from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader, Thread, ThreadStatus
 from commonbrain.model.paging import Listing, Page
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant

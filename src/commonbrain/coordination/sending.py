@@ -28,8 +28,8 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, RECIPIENTS_MAX, SUBJECT_CHARS_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Draft, Memory, Sharing, ThreadRef, ThreadStatus
-from commonbrain.model.messages import Reader, Receipt
+from commonbrain.model.memory import Draft, Memory, Sharing, ThreadRef
+from commonbrain.model.messages import Reader, Receipt, ThreadStatus
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.model.timestamps import instant

@@ -54,29 +54,6 @@ class ThreadRef:
     subject: str
 
 
-class ThreadStatus(StrEnum):
-    """Whether a thread goes on."""
-
-    OPEN = "open"
-    CLOSED = "closed"
-    """It is resolved; the next message opens it again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    """A conversation of messages; its key is unique in the tenant."""
-
-    id: int
-    key: str
-    subject: str
-    project: str | None = None
-    created_at: datetime
-    agent: str | None = None
-    """Who began it; unknown for threads of earlier versions."""
-    status: ThreadStatus = ThreadStatus.OPEN
-    tags: tuple[str, ...] = ()
-
-
 class Sharing(StrEnum):
     """What the sender of a direct message shares of it with the team."""
 

@@ -1,8 +1,9 @@
-"""Messages between agents: deliveries, receipts and positions in an inbox."""
+"""Messages between agents: threads, deliveries, receipts and positions in an inbox."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from commonbrain.model import ids
@@ -14,6 +15,29 @@ ARRIVES_BEFORE: Final = timedelta(days=7)
 """A new agent receives the broadcasts of this time before its first session."""
 UNREAD_COUNTED_MAX: Final = 1000
 """Unread messages are counted up to this number."""
+
+
+class ThreadStatus(StrEnum):
+    """Whether a thread goes on."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    """It is resolved; the next message opens it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A conversation of messages; its key is unique in the tenant."""
+
+    id: int
+    key: str
+    subject: str
+    project: str | None = None
+    created_at: datetime
+    agent: str | None = None
+    """Who began it; unknown for threads of earlier versions."""
+    status: ThreadStatus = ThreadStatus.OPEN
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

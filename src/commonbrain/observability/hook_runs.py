@@ -25,7 +25,7 @@ HOOK_TRANSPORT: Final = "hook"
 """The transport of the events of hooks."""
 _PREFIX: Final = "hook."
 _MEMORY: Final = re.compile(rf"\b{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}\b")
-_ARGS: Final = re.compile(r"shown=(\d+) tokens=(\d+)(?: ids=([\w,]+))?")
+_ARGS: Final = re.compile(r"(?:shown=(\d+) )?tokens=(\d+)(?: ids=([\w,]+))?")
 _IDS_MAX: Final = 3
 
 
@@ -42,7 +42,7 @@ def hook_of(tool: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCounts:
-    """What one run of a hook showed."""
+    """What one run of a hook showed, or of another call how many tokens."""
 
     memories: int = 0
     tokens: int = 0
@@ -64,7 +64,7 @@ class ShownCounts:
             return cls()
         memories, tokens, named = match.groups()
         return cls(
-            memories=int(memories),
+            memories=int(memories or 0),
             tokens=int(tokens),
             ids=tuple(named.split(",")) if named else (),
         )

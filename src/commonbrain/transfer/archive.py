@@ -27,8 +27,8 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
-from commonbrain.model.memory import UNREAD, Memory, Thread
-from commonbrain.model.messages import Receipt
+from commonbrain.model.memory import UNREAD, Memory
+from commonbrain.model.messages import Receipt, Thread
 from commonbrain.model.revision import Revision
 from commonbrain.model.scope import Caller, Role, who_may
 from commonbrain.model.support import Review

@@ -23,8 +23,8 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.links import Link, link_image
-from commonbrain.model.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
-from commonbrain.model.messages import Receipt
+from commonbrain.model.memory import FINDABLE_STATES, Memory, State, is_erased
+from commonbrain.model.messages import Receipt, Thread
 from commonbrain.model.revision import Revision
 from commonbrain.model.scope import Caller, lowest
 from commonbrain.model.support import Review

@@ -27,7 +27,8 @@ from sqlalchemy import (
 
 from commonbrain.model.ids import RANDOM_BITS
 from commonbrain.model.kinds import Kind
-from commonbrain.model.memory import Thread, ThreadRef, ThreadStatus
+from commonbrain.model.memory import ThreadRef
+from commonbrain.model.messages import Thread, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.values import asdict, dataclass, fields

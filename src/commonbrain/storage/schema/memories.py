@@ -36,7 +36,8 @@ from commonbrain.embeddings.interface import SpaceState
 from commonbrain.model.kind_columns import KindColumn, columns_of
 from commonbrain.model.kinds import KINDS, CausalField, Kind
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import State, ThreadStatus
+from commonbrain.model.memory import State
+from commonbrain.model.messages import ThreadStatus
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.support import InvalidationReason
