@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
-    "MG": 17,  # migration and import
+    "MG": 20,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -434,6 +434,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted(
         "MG-17", "A heading of notes gives kind and label, unless it does not say what is below."
     ),
+    Adopted("MG-18", "Each column of Open Brain 1 and 2 comes over or is counted in the report."),
+    Adopted("MG-19", "Each column of OpenBrain comes over or is counted in the report."),
+    Adopted("MG-20", "After an import the questions of the day before have the same answers."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

@@ -223,7 +223,7 @@ def second_version() -> Iterator[tuple[str, Row]]:
 
 def _indexed(
     kind: str, id_: int, *, severity: str | None = None, trigger: Jsonb | None = None
-) -> Row:
+) -> dict[str, object]:
     """Return the row of the index for a memory."""
     return {
         "kind": kind,

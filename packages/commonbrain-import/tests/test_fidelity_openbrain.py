@@ -50,6 +50,7 @@ def fates_in(store: Exported) -> dict[str, Fate]:
     return {f"brain_memories.{name}": fate for name, fate in fates.items()}
 
 
+@pytest.mark.requirement("MG-19")
 def test_each_column_of_openbrain_comes_over_or_is_counted(
     brain: Brain, dump: Path, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ the importer `markdown`.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -135,15 +135,12 @@ class _Overview:
 
     def relations(self, workspace: str) -> Iterator[SourceRelation]:
         """Yield the corrections among carried memories, the oldest first."""
-        for created_at, own, newer, older in sorted(self.corrections, key=_by_time):
+        first = datetime.min.replace(tzinfo=UTC)
+        by_time = sorted(self.corrections, key=lambda correction: correction[0] or first)
+        for created_at, own, newer, older in by_time:
             if own == workspace and self.is_carried(newer) and self.is_carried(older):
                 at = self.deleted.get(older) or created_at
                 yield SourceRelation(first=_ref(newer), second=_ref(older), type=None, at=at)
-
-
-def _by_time(correction: tuple[datetime | None, str, str, str]) -> tuple[bool, float]:
-    at = correction[0]
-    return at is not None, at.timestamp() if at else 0.0
 
 
 def _survey(file: Path) -> _Overview:
@@ -209,8 +206,9 @@ def _rows(file: Path, meter: Meter, tally: Counter[str]) -> Iterator[Row | Unrea
             if line.startswith(_CREATE):
                 columns = _columns(line, stream)
             elif line.startswith(_STARTS):
-                begun, rest = _split_insert(line)
-                if rest:
+                head, values, rest = line.partition(b" VALUES")
+                begun = head + values + b" "
+                if rest.strip():
                     yield from _parsed(begun + rest, columns, where=f"line {number}")
             elif begun and line.startswith(b"("):
                 yield from _parsed(begun + line, columns, where=f"line {number}")
@@ -229,12 +227,6 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, line
         while not line.endswith(b"\n") and (line := stream.readline(_LINE_BYTES_MAX)):
             pass
-
-
-def _split_insert(line: bytes) -> tuple[bytes, bytes]:
-    """Split an INSERT into what precedes its rows, and the rows on its line, if any."""
-    head, values, rest = line.partition(b" VALUES")
-    return head + values + b" ", rest.strip()
 
 
 def _columns(line: bytes, stream: BinaryIO) -> Sequence[str]:
