@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
-    "MG": 23,  # migration and import
+    "MG": 26,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -440,6 +440,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-21", "Authors of a source are agents; private memories stay theirs."),
     Adopted("MG-22", "Times, reasons, accesses and salience of a source are kept."),
     Adopted("MG-23", "Notes, receipts and threads of a source are kept, each once."),
+    Adopted("MG-24", "Each column of Open Brain 1 and 2 comes over or is counted in the report."),
+    Adopted("MG-25", "Each column of OpenBrain comes over or is counted in the report."),
+    Adopted("MG-26", "After an import the questions of the day before have the same answers."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
