@@ -270,6 +270,20 @@ def test_corrected_memory_of_open_brain_is_not_recalled(brain: Brain) -> None:
     assert "Tickets are in Trello." not in bodies
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3cret%zz@127.0.0.1:1/brain",
+        "host=127.0.0.1 port=1 password=open s3cret",
+        "host=127.0.0.1 port=1 password='s3cret",
+    ],
+)
+def test_malformed_address_is_refused_without_its_password(brain: Brain, url: str) -> None:
+    with pytest.raises(InvalidInputError, match="malformed") as refused:
+        brain.import_("open-brain", url)
+    assert "s3cret" not in f"{refused.value} {refused.value.hint} {refused.value.__cause__}"
+
+
 def test_password_of_a_database_is_in_neither_errors_nor_reports(
     brain: Brain, postgres: Server
 ) -> None:
