@@ -49,7 +49,7 @@ GROUPS: Final = {
     "RT": 37,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 41,  # sessions and boot
+    "SE": 42,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
     "ST": 20,  # security and tenancy
@@ -300,6 +300,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-39", "When a session is idle, and when silence ends it, are settings."),
     Adopted("SE-40", "A merge waits for the action items of its own projects only."),
     Adopted("SE-41", "A program that booted sets its task, hands over and ends without a name."),
+    Adopted(
+        "SE-42", "A pinned memory of any kind is at boot, by what fits the task; cuts are named."
+    ),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),
