@@ -59,7 +59,7 @@ GROUPS: Final = {
     "DO": 25,  # deployment and operations
     "MG": 13,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 22,  # clients
+    "CL": 23,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -466,4 +466,5 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-20", "People see who is at work, and what a boot would tell, without one."),
     Adopted("CL-21", "A typed async client calls a server and repeats only what is safe to."),
     Adopted("CL-22", "A typed TypeScript client calls a server, generated from its description."),
+    Adopted("CL-23", "Recall's JSON for agents has score and tags, where the budget has room."),
 )
