@@ -49,7 +49,7 @@ GROUPS: Final = {
     "RT": 37,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 41,  # sessions and boot
+    "SE": 42,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
     "ST": 20,  # security and tenancy
@@ -59,7 +59,7 @@ GROUPS: Final = {
     "DO": 26,  # deployment and operations
     "MG": 26,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 22,  # clients
+    "CL": 23,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -300,6 +300,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-39", "When a session is idle, and when silence ends it, are settings."),
     Adopted("SE-40", "A merge waits for the action items of its own projects only."),
     Adopted("SE-41", "A program that booted sets its task, hands over and ends without a name."),
+    Adopted(
+        "SE-42", "A pinned memory of any kind is at boot, by what fits the task; cuts are named."
+    ),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),
@@ -479,4 +482,5 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-20", "People see who is at work, and what a boot would tell, without one."),
     Adopted("CL-21", "A typed async client calls a server and repeats only what is safe to."),
     Adopted("CL-22", "A typed TypeScript client calls a server, generated from its description."),
+    Adopted("CL-23", "Recall's JSON for agents has score and tags, where the budget has room."),
 )

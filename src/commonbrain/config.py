@@ -455,6 +455,9 @@ class Settings(EnvironmentSettings, frozen=True):
     boot_unconfirmed: Cap = _cap("unconfirmed")
     boot_urgent: Cap = _cap("urgent")
     boot_siblings: Cap = _cap("siblings")
+    boot_pinned: Cap = Field(
+        default=BOOT_CAPS["pinned"], description="Maximum pinned memories in a briefing."
+    )
     boot_patterns: Cap = _cap("patterns")
     boot_tasks: Cap = _cap("tasks")
     boot_changes: Cap = _cap("changes")
