@@ -51,7 +51,7 @@ GROUPS: Final = {
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot
     "MS": 10,  # messages
-    "PV": 11,  # provenance and conflicts
+    "PV": 12,  # provenance and conflicts
     "ST": 20,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
@@ -319,6 +319,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PV-10", "A fact from a message or event comes with the sentence it came from."),
     Replaced("PV-07", "Subject, value, number and negation show conflicts, not shared words."),
     Adopted("PV-11", "Recall names the message, its people and its thread for what is derived."),
+    Adopted(
+        "PV-12", "A fact with another value and a rule in other words are reported as similar."
+    ),
     # Security and tenancy
     Adopted("ST-01", "Queries are filtered by tenant; a credential names tenant and author."),
     Adopted("ST-02", "Networked doors check credential, tenant, scope and size, in this order."),
