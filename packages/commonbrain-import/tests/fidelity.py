@@ -4,11 +4,13 @@ A test fills each column of a sample with a value of its own, imports it, and sa
 what became of it. A column that a later version of the source adds has no fate, and fails the test.
 """
 
+import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -108,3 +110,33 @@ def import_interrupted(brain: Brain, format_: str, source: str | Path) -> Import
     assert (repeated.stored, repeated.rejected) == (0, continued.rejected)
     assert brain.status().memories == whole
     return continued
+
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The records of a store, as its export has them."""
+
+    records: Sequence[tuple[str, Record]]
+
+    def of(self, sort: str) -> Iterator[Record]:
+        return (record for name, record in self.records if name == sort)
+
+    def memory(self, source_ref: str) -> Record:
+        """Return the memory that came from a place of the source."""
+        (found,) = [one for one in self.of("memory") if one.get("source_ref") == source_ref]
+        return found
+
+    def by(self, sort: str, source_ref: str, *, named: str = "memory_id") -> list[Record]:
+        """Return the records of a sort that name a memory in a field."""
+        id_ = self.memory(source_ref)["id"]
+        return [one for one in self.of(sort) if one[named] == id_]
+
+
+def exported(brain: Brain, file: Path) -> Exported:
+    """Export a store, and read what was written."""
+    brain.export(file)
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return Exported([(name, record) for line in lines for name, record in line.items()])

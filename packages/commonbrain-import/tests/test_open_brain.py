@@ -236,7 +236,7 @@ def test_values_that_a_later_version_adds_are_counted_as_omitted(tmp_path: Path)
     later.write_text(text + "COPY v2.orders (id) FROM stdin;\n1\n\\.\n", "utf-8")
     counts = omitted(read("open-brain", later))
     assert counts["values of the unknown column tasks.mood"] == 2
-    assert counts["tables of other programs"] == 1
+    assert counts["other tables"] == 1
 
 
 def test_relations_of_the_second_version_are_carried_over(second: list[ImportItem]) -> None:
@@ -268,6 +268,20 @@ def test_corrected_memory_of_open_brain_is_not_recalled(brain: Brain) -> None:
     bodies = {item.body for item in brain.recall("Where are the tickets?").items}
     assert "Tickets are in Linear now." in bodies
     assert "Tickets are in Trello." not in bodies
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3cret%zz@127.0.0.1:1/brain",
+        "host=127.0.0.1 port=1 password=open s3cret",
+        "host=127.0.0.1 port=1 password='s3cret",
+    ],
+)
+def test_malformed_address_is_refused_without_its_password(brain: Brain, url: str) -> None:
+    with pytest.raises(InvalidInputError, match="malformed") as refused:
+        brain.import_("open-brain", url)
+    assert "s3cret" not in f"{refused.value} {refused.value.hint} {refused.value.__cause__}"
 
 
 def test_password_of_a_database_is_in_neither_errors_nor_reports(

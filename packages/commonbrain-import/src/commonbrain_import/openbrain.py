@@ -9,9 +9,10 @@ names one: `dump.sql#7`. `brain:seed-memory`, which fills it from MEMORY.md, has
 the importer `markdown`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -45,10 +46,10 @@ _CREATE: Final = f"CREATE TABLE `{_TABLE}`".encode()
 _COLUMNS: Final = frozenset(
     {
         *("id", "workspace_id", "org", "agent_id", "type", "content", "tags", "project"),
-        *("confidence", "source", "supersedes_id", "expires_at", "indexed_at", "created_at"),
-        *("updated_at", "deleted_at"),
+        *("confidence", "source", "supersedes_id", "expires_at", "created_at", "deleted_at"),
     }
 )
+_OMITTED: Final = {"indexed_at": "times of the vectors", "updated_at": "times of the last change"}
 _KINDS: Final = {"procedure": Kind.RULE}
 """Its types that are no kind of ours; the others are facts."""
 
@@ -81,8 +82,8 @@ class OpenBrainDump:
             overview.workspaces, str(file), part=workspace, called="workspace", format_=self.name
         )
         meter = Meter(total=max(file.stat().st_size, 1))
-        tally = Tally({"statements for other tables": overview.foreign})
-        for row in _rows(file, meter):
+        tally = Tally()
+        for row in _rows(file, meter, tally):
             if isinstance(row, Unreadable):
                 yield meter.piece(row)
             elif text_in(row, "workspace_id") != chosen:
@@ -109,7 +110,6 @@ class _Overview:
         default_factory=list[tuple["datetime | None", str, str, str]]
     )
     """Time and workspace of the newer one, and both."""
-    foreign: int = 0
 
     def add(self, row: Row) -> None:
         """Take note of a row."""
@@ -137,15 +137,12 @@ class _Overview:
 
     def relations(self, workspace: str) -> Iterator[SourceRelation]:
         """Yield the corrections among carried memories, the oldest first."""
-        for created_at, own, newer, older in sorted(self.corrections, key=_by_time):
+        first = datetime.min.replace(tzinfo=UTC)
+        by_time = sorted(self.corrections, key=lambda correction: correction[0] or first)
+        for created_at, own, newer, older in by_time:
             if own == workspace and self.is_carried(newer) and self.is_carried(older):
                 at = self.deleted.get(older) or created_at
                 yield SourceRelation(first=_ref(newer), second=_ref(older), type=None, at=at)
-
-
-def _by_time(correction: tuple[datetime | None, str, str, str]) -> tuple[bool, float]:
-    at = correction[0]
-    return at is not None, at.timestamp() if at else 0.0
 
 
 def _survey(file: Path) -> _Overview:
@@ -153,13 +150,9 @@ def _survey(file: Path) -> _Overview:
     if not file.is_file():
         raise InvalidInputError(f"There is no file {file}.", hint=_HINT)
     overview = _Overview()
-
-    def skip(_: str) -> None:
-        overview.foreign += 1
-
     is_empty = True
     try:
-        for row in _rows(file, Meter(total=1), on_foreign=skip):
+        for row in _rows(file, Meter(total=1), Counter()):
             is_empty = False
             if not isinstance(row, Unreadable):
                 overview.add(row)
@@ -192,15 +185,9 @@ def _contents(row: Row) -> Iterator[Draft | Unreadable]:
 
 def _omissions(row: Row) -> Iterator[str]:
     """Name the values of a row that are not carried over."""
-    # Deleting a memory changes it.
-    kept = {None, *(time_in(row, column) for column in ("created_at", "deleted_at"))}
-    if time_in(row, "updated_at") not in kept:
-        yield "times of the last change"
-    if row.get("indexed_at") is not None:
-        yield "times of the vectors"
     for column, value in row.items():
         if value is not None and column not in _COLUMNS:
-            yield f"values of the unknown column {shorten_name(column)}"
+            yield _OMITTED.get(column, f"values of the unknown column {shorten_name(column)}")
 
 
 def _ref(id_: str) -> str:
@@ -211,9 +198,7 @@ def _ref(id_: str) -> str:
 # or one row of an INSERT.
 
 
-def _rows(
-    file: Path, meter: Meter, *, on_foreign: Callable[[str], None] = lambda _: None
-) -> Iterator[Row | Unreadable]:
+def _rows(file: Path, meter: Meter, tally: Counter[str]) -> Iterator[Row | Unreadable]:
     """Yield the rows of the table, parsed one line at a time."""
     columns: Sequence[str] = ()
     begun = b""
@@ -223,14 +208,15 @@ def _rows(
             if line.startswith(_CREATE):
                 columns = _columns(line, stream)
             elif line.startswith(_STARTS):
-                begun, rest = _split_insert(line)
-                if rest:
+                head, values, rest = line.partition(b" VALUES")
+                begun = head + values + b" "
+                if rest.strip():
                     yield from _parsed(begun + rest, columns, where=f"line {number}")
             elif begun and line.startswith(b"("):
                 yield from _parsed(begun + line, columns, where=f"line {number}")
             elif line.startswith((b"INSERT ", b"REPLACE ")):
                 begun = b""
-                on_foreign(file.name)
+                tally["statements for other tables"] += 1
             elif not line.startswith(b"("):
                 begun = b""
 
@@ -243,12 +229,6 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, line
         while not line.endswith(b"\n") and (line := stream.readline(_LINE_BYTES_MAX)):
             pass
-
-
-def _split_insert(line: bytes) -> tuple[bytes, bytes]:
-    """Split an INSERT into what precedes its rows, and the rows on its line, if any."""
-    head, values, rest = line.partition(b" VALUES")
-    return head + values + b" ", rest.strip()
 
 
 def _columns(line: bytes, stream: BinaryIO) -> Sequence[str]:

@@ -27,7 +27,32 @@ CREATE TABLE memories_audit (
     audit_id serial PRIMARY KEY,
     operation text NOT NULL,
     memory_id integer NOT NULL,
-    content text
+    content text,
+    metadata jsonb,
+    project text,
+    pinned boolean,
+    changed_at timestamptz NOT NULL DEFAULT now(),
+    changed_by text NOT NULL DEFAULT ''
+);
+CREATE TABLE active_sessions (
+    id bigserial PRIMARY KEY,
+    source text NOT NULL,
+    project text,
+    cwd text,
+    pid integer,
+    host text,
+    current_task text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    heartbeat_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    status text NOT NULL DEFAULT 'active',
+    metadata jsonb,
+    pid_create_time double precision
+);
+CREATE TABLE server_uptime (
+    id integer PRIMARY KEY DEFAULT 1 CHECK (id = 1),
+    total_seconds float NOT NULL DEFAULT 0,
+    last_heartbeat timestamptz DEFAULT now()
 );
 INSERT INTO memories
     (id, content, embedding, metadata, project, projects, pinned, upvotes, downvotes, access_count,

@@ -60,6 +60,7 @@ CREATE TABLE memory_index (
     project text NOT NULL DEFAULT '',
     headline text NOT NULL,
     severity text,
+    skill_trigger jsonb,
     embedding vector(3),
     pinned boolean NOT NULL DEFAULT false,
     active boolean NOT NULL DEFAULT true,
@@ -93,7 +94,48 @@ CREATE TABLE handoffs (
     content text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE TABLE v2_audit (audit_id serial PRIMARY KEY, operation text NOT NULL);
+CREATE TABLE active_sessions (
+    id serial PRIMARY KEY,
+    source text NOT NULL,
+    project text NOT NULL DEFAULT '',
+    cwd text NOT NULL DEFAULT '',
+    pid integer,
+    host text NOT NULL DEFAULT '',
+    current_task text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    heartbeat_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    status text NOT NULL DEFAULT 'active',
+    metadata jsonb,
+    pid_create_time double precision
+);
+CREATE TABLE maintenance_runs (
+    id serial PRIMARY KEY,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    report jsonb,
+    source text NOT NULL DEFAULT ''
+);
+CREATE TABLE v2_audit (
+    audit_id serial PRIMARY KEY,
+    operation text NOT NULL,
+    kind text NOT NULL DEFAULT '',
+    memory_id integer NOT NULL DEFAULT 0,
+    snapshot jsonb,
+    source text,
+    changed_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE tool_events (
+    id bigserial PRIMARY KEY,
+    session_id integer,
+    tool_name text NOT NULL,
+    project text NOT NULL DEFAULT '',
+    source text NOT NULL DEFAULT '',
+    duration_ms integer,
+    success boolean NOT NULL DEFAULT true,
+    error_msg text,
+    occurred_at timestamptz NOT NULL DEFAULT now()
+);
 INSERT INTO rules (id, headline, body, severity, project, source, supersedes, supersede_reason,
                    linked_incident_ids, skill_trigger, created_at)
 VALUES
