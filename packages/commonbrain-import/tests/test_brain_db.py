@@ -170,9 +170,9 @@ def test_older_files_of_the_folder_are_read_without_brain_db(tmp_path: Path) -> 
     assert kinds(pieces) == {"message": 4, "event": 5, "atom": 2, "rule": 1, "fact": 1}
     (link,) = only(SourceRelation, pieces)
     assert (link.type, link.strength) == (LinkType.CAUSES, 0.7)
-    read_, acked = only(SourceReceipt, pieces)
-    assert (read_.message, read_.agent) == (acked.message, acked.agent)
-    assert read_.read_at == acked.acked_at is not None
+    acked, unread = only(SourceReceipt, pieces)
+    assert (unread.agent, unread.read_at, unread.acked_at) == ("helios", None, None)
+    assert (acked.agent, acked.read_at) == ("claude-code", acked.acked_at)
     assert acked.answer == "Will do, ingest goes first."
     assert omitted(pieces) == {
         "agents of the file": 2,

@@ -1,15 +1,14 @@
 """What becomes of each column of brain.db, whatever its ids look like."""
 
-import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from brain_db_samples import insert, make_brain_db
 from fidelity import Fate, Kept, Left, Used, check_fidelity, import_interrupted, sqlite_columns
-from import_samples import SAMPLES, by_ref, only, read
+from import_samples import by_ref, only, read
 
 from commonbrain.client import Brain
 from commonbrain.model.kinds import AtomDetail, EventDetail, MessageDetail, TaskDetail
@@ -22,15 +21,6 @@ from commonbrain.transfer.importer import (
     SourceThread,
 )
 
-LATER = """
-CREATE TABLE atom_links (
-    id TEXT PRIMARY KEY, from_atom_id TEXT, to_atom_id TEXT, link_type TEXT, strength REAL,
-    observation_count INTEGER, last_observed TEXT, created_at TEXT
-);
-CREATE TABLE session_states (id TEXT PRIMARY KEY, start_time TEXT NOT NULL);
-ALTER TABLE stm ADD COLUMN confidence REAL;
-ALTER TABLE stm ADD COLUMN last_accessed TEXT;
-"""
 FORMS: Mapping[str, Mapping[str, str]] = {
     "own": {
         "msg": "syn_{:012x}",
@@ -46,12 +36,6 @@ MESSAGES, ENTRIES, ATOMS, THREADS = 40, 20, 15, 10
 
 def at(minute: int) -> str:
     return (datetime(2026, 2, 1, 18, tzinfo=UTC) + timedelta(minutes=minute)).isoformat()
-
-
-def insert(connection: sqlite3.Connection, table: str, **values: object) -> None:
-    marks = ", ".join("?" * len(values))
-    statement = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"  # noqa: S608 ours
-    connection.execute(statement, tuple(values.values()))
 
 
 def fill_talk(connection: sqlite3.Connection, id_of: Mapping[str, str]) -> None:
@@ -199,12 +183,7 @@ def fill_rest(connection: sqlite3.Connection) -> None:
 
 def make_database(database: Path, form: str) -> Path:
     """Make a brain.db of the sizes of a small team, with a value in each column."""
-    schema = (SAMPLES / "brain-db" / "brain.sql").read_text("utf-8")
-    tables = "\n".join(re.findall(r"CREATE TABLE .*?\n\s*\);", schema, re.DOTALL)) + LATER
-    if form == "integers":
-        tables = re.sub(r"\b((?:\w+_)?id) TEXT", r"\1 INTEGER", tables)
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.executescript(tables)
+    with make_brain_db(database, has_integers=form == "integers") as connection:
         fill_talk(connection, FORMS[form])
         fill_knowledge(connection, FORMS[form])
         fill_rest(connection)
@@ -283,11 +262,9 @@ def fates_of_talk(pieces: Sequence[ImportItem], id_of: Mapping[str, str]) -> Map
         for one in only(SourceRelation, pieces)
         if one.first == draft.source_ref and one.type is LinkType.ABOUT
     )
-    about = [one for one in only(SourceReceipt, pieces) if one.message == draft.source_ref]
-    seen = next(one for one in about if one.acked_at is None)
-    acked = next(one for one in about if one.acked_at is not None)
+    (seen,) = (one for one in only(SourceReceipt, pieces) if one.message == draft.source_ref)
     silent = [one for one in only(SourceReceipt, pieces) if one.acked_at and not one.answer]
-    assert (len(only(SourceReceipt, pieces)), len(silent)) == (60, 10)
+    assert (len(only(SourceReceipt, pieces)), len(silent)) == (40, 10)
     assert sum(one.is_closed for one in only(SourceThread, pieces)) == 5
     said = "The ferry number 2 has berth 2."
     computed = Used("follows from the thread's messages")
@@ -335,10 +312,10 @@ def fates_of_talk(pieces: Sequence[ImportItem], id_of: Mapping[str, str]) -> Map
         **each(
             "acks",
             {
-                "message_id": Kept(f"brain-db#{second}", acked.message),
-                "agent_id": Kept("helios", acked.agent),
-                "ack_body": Kept("Berth 2 is noted.", acked.answer),
-                "acked_at": Kept(parse_instant(at(8)), acked.acked_at),
+                "message_id": Kept(f"brain-db#{second}", seen.message),
+                "agent_id": Kept("helios", seen.agent),
+                "ack_body": Kept("Berth 2 is noted.", seen.answer),
+                "acked_at": Kept(parse_instant(at(8)), seen.acked_at),
             },
         ),
     }

@@ -43,6 +43,7 @@ from commonbrain_import.brain_db_drafts import (
     reference,
     task_drafts,
     thread_key,
+    unread_by,
 )
 from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
 from commonbrain_import.json_files import BoundedJson, Element, read_elements
@@ -239,8 +240,7 @@ def _read_database(file: Path) -> Iterator[ImportItem]:
             ("messages", _parent),
             ("atom_links", _link),
             ("causal_links", _link),
-            ("read_receipts", receipts),
-            ("acks", receipts),
+            ("messages", reader.receipts),
             ("threads", _thread),
         )
         meter = TableMeter(total=row_count(tables, [table for table, _ in read]))
@@ -262,6 +262,24 @@ class _TableReader:
         """Make an answer a message of its thread; without a text it is a receipt alone."""
         if text_in(row, "ack_body"):
             yield from answer_drafts(row, self._row_of("messages", row.get("message_id")))
+
+    def receipts(self, row: Row) -> Iterator[Content]:
+        """Say who read and answered a message, each once, and for whom it waits."""
+        readers: dict[str, dict[str, object]] = {}
+        for table in ("read_receipts", "acks"):
+            if set(_COLUMNS[table]) <= set(self.tables.columns.get(table, ())):
+                columns = _COLUMNS[table]
+                found = self.tables.connection.execute(
+                    f"SELECT {', '.join(columns)} FROM {table} WHERE message_id = ?",  # noqa: S608 constants
+                    (row.get("id"),),
+                )
+                for values in found:
+                    receipt = dict(zip(columns, values, strict=True))
+                    readers.setdefault(text_in(receipt, "agent_id"), {}).update(receipt)
+        if "read_receipts" in self.tables.columns:
+            yield from unread_by(row, readers)
+        for receipt in readers.values():
+            yield from receipts(receipt)
 
     def entry_origin(self, row: Row) -> Iterator[Content]:
         return self._origin(row, memory_ref(row), column="source_message_id", table="messages")
@@ -393,16 +411,18 @@ def _message_and_receipts(row: Row) -> Iterator[Content]:
     """Make a message and what its readers did, when it was sent, as `migrate.py` does."""
     yield from message_drafts(row, {})
     readers = names_in(row.get("read_by"))
-    at = {"message_id": row.get("id"), "read_at": row.get("timestamp")}
-    for reader in readers:
-        yield from receipts({**at, "agent_id": reader})
+    at = row.get("timestamp")
+    read_ = [{"message_id": row.get("id"), "agent_id": one, "read_at": at} for one in readers]
     if text_in(row, "ack_body"):
         # The file does not say who of its readers acknowledged a message.
-        agent = next(iter(readers), text_in(row, "to") or "unknown")
-        answered = {**at, "agent_id": agent, "ack_body": row.get("ack_body")}
-        answered |= {"acked_at": row.get("timestamp")}
-        yield from answer_drafts(answered, row)
-        yield from receipts(answered)
+        read_ = read_ or [
+            {"message_id": row.get("id"), "agent_id": text_in(row, "to") or "unknown"}
+        ]
+        read_[0] |= {"ack_body": row.get("ack_body"), "acked_at": at}
+        yield from answer_drafts(read_[0], row)
+    yield from unread_by(row, [str(one["agent_id"]) for one in read_])
+    for receipt in read_:
+        yield from receipts(receipt)
 
 
 _JSON_FILES: Final[Mapping[str, _Reader]] = {

@@ -1,7 +1,7 @@
 """brain-db: the drafts of its rows, which its database and its JSON files share."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from commonbrain.model.kinds import (
@@ -60,7 +60,7 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
     body = "\n\n".join(filter(None, (text_in(row, "body"), *further)))
     subject = text_in(row, "subject")
     priority = text_in(row, "priority")
-    receiver = text_in(row, "to_agent", "to")
+    sender = name_or_none(text_in(row, "from_agent", "from"))
     time = time_in(row, "created_at", "timestamp")
     yield Draft(
         body=body,
@@ -70,16 +70,30 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
         occurred_at=time,
         believed_since=time,
         expires_at=time_in(row, "expires_at"),
+        author=sender,
         thread=_thread_ref(text_in(row, "thread_id"), text_in(thread, "subject") or subject),
         detail=MessageDetail(
-            sender=name_or_none(text_in(row, "from_agent", "from")),
-            recipients=() if receiver == "all" else names_in(receiver),
+            sender=sender,
+            recipients=recipients_in(row),
             subject=source_reference(subject, "") if subject else None,
             priority=MessagePriority(priority)
             if priority in tuple(MessagePriority)
             else MessagePriority.INFO,
         ),
     )
+
+
+def recipients_in(row: Row) -> tuple[str, ...]:
+    """Return whom a message names; none if it is for all."""
+    receiver = text_in(row, "to_agent", "to")
+    return () if receiver == "all" else names_in(receiver)
+
+
+def unread_by(row: Row, readers: Collection[str]) -> Iterator[SourceReceipt]:
+    """Make receipts without a time, of the recipients that are not among the readers."""
+    message = reference(f"message/{text_in(row, 'id')}")
+    waiting = (one for one in recipients_in(row) if one not in readers)
+    return (SourceReceipt(message=message, agent=one) for one in waiting)
 
 
 def _thread_ref(id_: str, subject: str) -> ThreadRef:
@@ -114,6 +128,7 @@ def answer_drafts(row: Row, message: Row) -> Iterator[Draft]:
         source_ref=reference(f"ack/{text_in(row, 'message_id')}/{agent}"),
         occurred_at=time,
         believed_since=time,
+        author=name_or_none(agent),
         thread=_thread_ref(thread, text_in(message, "subject")),
         detail=MessageDetail(sender=name_or_none(agent)),
     )
