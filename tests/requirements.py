@@ -50,7 +50,7 @@ GROUPS: Final = {
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot
-    "MS": 10,  # messages
+    "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
     "ST": 20,  # security and tenancy
     "JB": 14,  # jobs and learning
@@ -311,6 +311,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("MS-07", "Threads stay whole: neither age nor number prunes or shortens them."),
     Adopted("MS-09", "A decision marked in a direct message is known to the team with its source."),
     Adopted("MS-10", "Each message says who can read it."),
+    Adopted("MS-11", "A project may share its discussions; elsewhere replies say who learns what."),
     # Provenance and conflicts
     Adopted("PV-02", "get names the sources of a memory, the message and the thread."),
     Adopted("PV-06", "get walks from an atom to message and thread in ten steps; cycles end."),

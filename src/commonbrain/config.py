@@ -323,6 +323,11 @@ class Settings(EnvironmentSettings, frozen=True):
             "when the power fails, never when a process dies. Postgres has synchronous_commit."
         ),
     )
+    share_discussions: str = Field(
+        default=DEFAULTS.share_discussions,
+        max_length=2000,
+        description="Projects, separated by commas, whose direct messages the team can recall.",
+    )
     secrets: Literal["reject", "redact"] = Field(
         default="reject",
         description="reject: refuse a text that holds a secret; redact: store it without.",

@@ -1,8 +1,12 @@
 """What agents decide in a direct message: the team learns it, the message stays private."""
 
+from dataclasses import replace
+
 import pytest
 
+from commonbrain.api.operations.message import MESSAGE
 from commonbrain.client import Brain
+from commonbrain.coordination.sending import TEAM_LEARNS
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import Kind
@@ -31,6 +35,45 @@ def test_marked_decision_of_a_direct_message_is_shared_with_the_team(
     memory = cy.get(item.id)
     assert (memory.scope, memory.trust) == (Scope.TEAM, brain.get(sent.id).trust)
     assert memory.source_ref == f"{sent.id}, ann to bo in {sent.thread}"
+
+
+@pytest.mark.requirement("MS-11")
+def test_discussion_reaches_a_third_agent_where_its_project_shares_discussions(
+    brain: Brain,
+) -> None:
+    parameters = replace(brain.services.parameters, share_discussions="till, shop")
+    ann, bo, cy = (
+        brain.acting_as(agent=name, session=name, project="shop") for name in ("ann", "bo", "cy")
+    )
+    before = ann.message.send("bo", "The kiln takes nine hours to cool.")
+    shared = replace(brain.services, parameters=parameters)
+    ann, bo, cy = (Brain(shared, one.caller) for one in (ann, bo, cy))
+
+    asked = ann.message.send("bo", "Which glaze survives the frost?")
+    bo.message.reply(asked.id, "The cobalt glaze survives the frost.")
+    hidden = ann.message.send("bo", "The glaze from Kiel is a gift.", share="none")
+    elsewhere = ann.message.send("bo", "The frost broke the gate.", project="farm")
+
+    assert asked.shared == ("The team can recall it: the project shares discussions.",)
+    assert "The cobalt glaze survives the frost." in bodies(cy, "Which glaze survives?")
+    assert [one.id for one in bo.message.inbox().messages if one.readers == "team"] == [asked.id]
+    assert cy.message.inbox().messages == ()
+    for private in (before, hidden, elsewhere):
+        with pytest.raises(NotFoundError):
+            cy.message.read(private.id)
+
+
+@pytest.mark.requirement("MS-11")
+def test_private_message_says_how_others_learn_of_it(brain: Brain) -> None:
+    bo = brain.acting_as(agent="bo", session="s2")
+    sent = brain.message.send("bo", "The kiln is warm.")
+
+    inbox = MESSAGE.render_text(MESSAGE.handle(bo, MESSAGE.request.model_validate({"op": "inbox"})))
+
+    assert sent.shared == (TEAM_LEARNS,)
+    assert inbox.splitlines()[-1] == TEAM_LEARNS
+    assert brain.message.send("all", "The kiln is hot.").shared == ()
+    assert brain.message.send("bo", "The kiln is cold.", share="none").shared == ()
 
 
 @pytest.mark.requirement("PV-01")

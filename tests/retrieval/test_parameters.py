@@ -150,7 +150,7 @@ def test_threshold_of_zero_is_not_treated_as_unset() -> None:
 
 
 def test_kinds_and_policies_refuse_unknown_names() -> None:
-    assert {name for name in POLICY_PARAMETERS if name != "secrets"} <= set(BOUNDS)
+    assert {*POLICY_PARAMETERS} - {"secrets", "share_discussions"} <= set(BOUNDS)
     assert OnSecret(DEFAULTS.secrets) is OnSecret.REJECT
     assert all(DEFAULTS.half_life(kind) == KINDS[kind].half_life for kind in Kind)
 

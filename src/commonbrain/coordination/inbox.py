@@ -27,6 +27,8 @@ from commonbrain.storage.interface import Beginning
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
+PRIVATE: Final = "private"
+"""Begins the readers of a message that only they can recall."""
 _TOP_MAX: Final = 50
 _READERS_NAMED: Final = 3
 _URGENT, _UNREAD, _READ = range(3)
@@ -214,7 +216,7 @@ def _readers(caller: Caller, message: Memory, *, to: Sequence[str]) -> str:
     others = [one for one in dict.fromkeys((message.agent, *to)) if one != caller.agent]
     more = len(others) - _READERS_NAMED
     names = others[:_READERS_NAMED] + ([f"{more} more"] if more > 0 else [])
-    return f"private to {' and '.join(['you', *names])}"
+    return f"{PRIVATE} to {' and '.join(['you', *names])}"
 
 
 def summarize_thread(

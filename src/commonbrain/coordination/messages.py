@@ -124,7 +124,9 @@ class Messages:
             )
         defaults = MessageOptions(priority=MessagePriority.ACTION)
         defaults.update(options)
-        draft = draft_of(body, to=names, options=defaults, caller=self.caller)
+        draft = draft_of(
+            body, to=names, options=defaults, caller=self.caller, services=self.services
+        )
         due = instant(due_at) if due_at else None
         ready = [
             prepare_message(one, self.caller, services=self.services)
@@ -390,7 +392,14 @@ class Messages:
         options: MessageOptions,
         parent: Memory | None = None,
     ) -> SendResult:
-        draft = draft_of(body, to=to, options=options, caller=self.caller, parent=parent)
+        draft = draft_of(
+            body,
+            to=to,
+            options=options,
+            caller=self.caller,
+            services=self.services,
+            parent=parent,
+        )
         [ready] = embed_messages(
             [prepare_message(draft, self.caller, services=self.services)],
             self.caller,

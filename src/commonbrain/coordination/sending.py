@@ -41,6 +41,13 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
+TEAM_LEARNS: Final = (
+    "Others learn only what a private message marks with @decision or @convention; send to all "
+    "what everyone may know."
+)
+"""How a third agent learns of a direct message."""
+
+
 class MessageOptions(TypedDict, total=False):
     """The options of a message; recipients and text are separate."""
 
@@ -53,7 +60,8 @@ class MessageOptions(TypedDict, total=False):
     expires_at: datetime | str | None
     share: Sharing | str | None
     """What the team learns of a direct message: by default what it marks with `@decision` or
-    `@convention`; `decision` or `convention`, the whole text as such; `none`, nothing."""
+    `@convention`, in a project that shares discussions all of it; `decision` or `convention`, the
+    whole text as such; `none`, nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +79,7 @@ class SendResult:
     task: str | None = None
     """The task that it assigns."""
     shared: tuple[str, ...] = ()
-    """For each part that the team sees, a sentence with the call that takes it back."""
+    """What the team learns of a direct message, each part with the call that takes it back."""
 
 
 def parse_recipients(
@@ -106,9 +114,12 @@ def draft_of(
     to: tuple[str, ...],
     options: MessageOptions,
     caller: Caller,
+    services: Services,
     parent: Memory | None = None,
 ) -> Draft:
     """Build the draft of a message; without recipients it is a broadcast to the team.
+
+    So can the team recall one with recipients, in a project that shares discussions.
 
     Raises:
         InvalidInputError: the priority, time or subject is invalid.
@@ -119,7 +130,11 @@ def draft_of(
         raise InvalidInputError(
             f"The subject has {len(subject)} characters; {SUBJECT_CHARS_MAX} are allowed."
         )
-    expires_at = options.get("expires_at")
+    expires_at, project = options.get("expires_at"), options.get("project")
+    sharing = parse_choice(Sharing, options.get("share") or Sharing.MARKED)
+    is_open = sharing is not Sharing.NONE and services.parameters_for(caller).shares_discussions(
+        project or caller.project
+    )
     detail = MessageDetail(
         sender=caller.agent,
         recipients=to,
@@ -131,11 +146,11 @@ def draft_of(
         body=body,
         kind=Kind.MESSAGE,
         headline=None if subject is None else shorten_to_headline(subject),
-        project=options.get("project"),
-        scope=Scope.PRIVATE if to else Scope.TEAM,
+        project=project,
+        scope=Scope.PRIVATE if to and not is_open else Scope.TEAM,
         expires_at=instant(expires_at) if expires_at else None,
         detail=detail,
-        sharing=parse_choice(Sharing, options.get("share") or Sharing.MARKED),
+        sharing=sharing,
     )
 
 
@@ -221,7 +236,11 @@ def _unseen(unit: UnitOfWork, recipients: Sequence[str]) -> Iterator[str]:
 
 
 def _shared(ready: PreparedDraft, outcome: ItemResult) -> Iterator[str]:
-    """Say what the team sees of a direct message, and how to take it back."""
+    """Say what the team sees of a direct message, and how to take it back or let it know more."""
+    if ready.scope is not Scope.PRIVATE:
+        yield "The team can recall it: the project shares discussions."
+        return
+    is_known = False
     for part, result in zip(ready.derived, outcome.derived, strict=False):
         is_shared = isinstance(part, PreparedDraft) and part.draft.sharing is not Sharing.NONE
         if is_shared and result.status is ItemStatus.STORED and result.id:
@@ -229,6 +248,9 @@ def _shared(ready: PreparedDraft, outcome: ItemResult) -> Iterator[str]:
                 f"{result.id} is a {result.kind} of the team now; the message stays private. "
                 f"To take it back: forget {result.id}."
             )
+            is_known = True
+    if not is_known and ready.draft.sharing is not Sharing.NONE:
+        yield TEAM_LEARNS
 
 
 def reader_of(unit: UnitOfWork) -> Reader:

@@ -35,7 +35,7 @@ KIND_DAYS: Final = Bounds(0.01, 36_500)
 """The range of half-lives and archive times, in days: a quarter of an hour to a century."""
 POLICY_PARAMETERS: Final = (
     *("trust_min", "recall_items", "recall_tokens", "salience_min"),
-    *("similar_threshold", "secrets"),
+    *("similar_threshold", "secrets", "share_discussions"),
 )
 """The parameters that a tenant's policy may set."""
 _WHOLE: Final = frozenset({"recall_items", "recall_tokens"})
@@ -74,6 +74,8 @@ class Parameters:
     """Cosine from which a similar memory is reported; None uses the embedding space's own."""
     secrets: OnSecret = OnSecret.REJECT
     """What happens to a text that contains a secret."""
+    share_discussions: str = ""
+    """Projects, separated by commas, whose direct messages the team can recall."""
 
     def __post_init__(self) -> None:
         """Check the ranges.
@@ -96,6 +98,11 @@ class Parameters:
     def proactive_trust_min(self) -> float:
         """Trust below which nothing is shown without a query; a policy can only raise it."""
         return max(self.trust_min, limits.TRUST_MIN_DEFAULT)
+
+    def shares_discussions(self, project: str | None) -> bool:
+        """Return whether the team can recall the direct messages of a project."""
+        shared = (one.strip() for one in self.share_discussions.split(","))
+        return project is not None and project in shared
 
     def half_life(self, kind: Kind) -> timedelta | None:
         """Return the time in which the strength of a kind halves; None if it never decays."""
@@ -133,7 +140,7 @@ def check_bounds(name: str, value: float | None, *, bounds: Bounds) -> None:
 
 
 @cache
-def read_policy_parameters(written: tuple[str, ...]) -> Mapping[str, float | OnSecret]:
+def read_policy_parameters(written: tuple[str, ...]) -> Mapping[str, float | str]:
     """Parse parameters such as `trust_min=0.6` and `secrets=redact`; the last of a name counts.
 
     Raises:
@@ -143,7 +150,7 @@ def read_policy_parameters(written: tuple[str, ...]) -> Mapping[str, float | OnS
     return dict(_read_parameter(one) for one in written)
 
 
-def _read_parameter(written: str) -> tuple[str, float | OnSecret]:
+def _read_parameter(written: str) -> tuple[str, float | str]:
     name, _, value = (part.strip() for part in written.partition("="))
     if name not in POLICY_PARAMETERS:
         raise InvalidInputError(
@@ -152,6 +159,8 @@ def _read_parameter(written: str) -> tuple[str, float | OnSecret]:
         )
     if name == "secrets":
         return name, parse_choice(OnSecret, value)
+    if name == "share_discussions":
+        return name, value
     try:
         number = int(value) if name in _WHOLE else float(value)
     except ValueError:

@@ -20,9 +20,16 @@ from commonbrain.api.operation import (
     verb_command,
 )
 from commonbrain.client import Brain
-from commonbrain.coordination.inbox import MessagePage, MessageView, ThreadPage, ThreadSummary
+from commonbrain.coordination.inbox import (
+    PRIVATE,
+    MessagePage,
+    MessageView,
+    ThreadPage,
+    ThreadSummary,
+)
 from commonbrain.coordination.messages import Messages
 from commonbrain.coordination.sending import (
+    TEAM_LEARNS,
     AssignedTask,
     AssignedTaskPage,
     MessageOptions,
@@ -255,6 +262,9 @@ def _lines(reply: MessageResponse) -> Iterator[str]:
         yield HEADING
     for number, one in enumerate(reply.messages or (), 1):
         yield from _render_message(one, number)
+    readers = [one.readers for one in reply.messages or ()]
+    if reply.op == "inbox" and any(one.startswith(PRIVATE) for one in readers):
+        yield TEAM_LEARNS
     for thread in reply.threads or ():
         yield _render_thread(thread)
     for task in reply.delegated or ():
