@@ -47,11 +47,11 @@ def test_open_brain_answers_with_what_holds_and_knows_what_was_believed(moved: B
     assert old in [item.body for item in then.items]
 
 
-def test_open_brain_boots_with_its_pinned_rules(moved: Brain) -> None:
+def test_open_brain_boots_with_all_that_was_pinned(moved: Brain) -> None:
     booted = moved.boot(project="harbour")
-    rules = {entry.headline for entry in (*booted.blockers, *booted.patterns)}
-    pinned = {str(row["content"]) for row in first_version() if row["pinned"]}
-    assert {one for one in pinned if one.startswith(("Never", "Always"))} <= rules
+    entries = (*booted.blockers, *booted.patterns, *booted.pinned)
+    pinned = {row["content"] for row in first_version() if row["pinned"]}
+    assert {entry.headline for entry in entries} == pinned
 
 
 def test_open_brain_finds_a_skill_by_its_name_and_its_keyword(moved: Brain) -> None:

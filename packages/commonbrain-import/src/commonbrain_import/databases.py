@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from types import MappingProxyType
 from typing import Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
@@ -70,30 +69,36 @@ class TableMeter(Meter):
                 yield self.piece(row)
 
 
-def omissions(
-    tables: Tables,
-    named: Mapping[str, tuple[str, str | None]],
-    *,
-    known: Mapping[str, Collection[str]] = MappingProxyType({}),
-) -> Mapping[str, int]:
-    """Count what is not carried over: by its name, a table and perhaps a column with a value.
+def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Mapping[str, int]:
+    """Count what is not carried over: by its name, a table and perhaps a column with a value."""
+    return {
+        what: tables.count(table, column)
+        for what, (table, column) in named.items()
+        if table in tables.columns and (column is None or column in tables.columns[table])
+    }
 
-    Of the tables whose columns are known, others are counted too, as a later version may add them.
+
+def unknown_values(
+    tables: Tables,
+    known: Mapping[str, Collection[str]],
+    *,
+    omitted: Mapping[str, tuple[str, str | None]],
+) -> Mapping[str, int]:
+    """Count what neither an importer reads nor `omissions` counts, as a later version may add it.
+
+    Of tables with known columns, the values of further ones; the other tables.
     """
-    counted = set(named.values())
-    unknown = {
-        f"values of the unknown column {shorten_name(f'{table}.{column}')}": (table, column)
+    counted = set(omitted.values())
+    counts = {
+        f"values of the unknown column {shorten_name(f'{table}.{column}')}": tables.count(
+            table, column
+        )
         for table in known
         for column in tables.columns.get(table, ())
         if column not in known[table] and (table, column) not in counted
     }
-    counts = {
-        what: tables.count(table, column)
-        for what, (table, column) in {**named, **unknown}.items()
-        if table in tables.columns and (column is None or column in tables.columns[table])
-    }
     others = tables.columns.keys() - known.keys() - {table for table, _ in counted}
-    return counts | {"other tables": len(others) if known else 0}
+    return counts | {"other tables": len(others)}
 
 
 def row_count(tables: Tables, names: Iterable[str]) -> int:

@@ -42,7 +42,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
+from commonbrain_import.databases import TableMeter, Tables, omissions, row_count, unknown_values
 from commonbrain_import.postgres_tables import names_of_array, open_postgres
 from commonbrain_import.rows import (
     Row,
@@ -139,7 +139,9 @@ def _first_version(tables: Tables) -> Iterator[ImportItem]:
 
     yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=memory)
     yield from map(meter.piece, _superseded(tables, "memories", sort=""))
-    tally.update(omissions(tables, _FIRST_OMITTED, known={"memories": _FIRST_COLUMNS}))
+    tally.update(omissions(tables, _FIRST_OMITTED))
+    known = {"memories": _FIRST_COLUMNS}
+    tally.update(unknown_values(tables, known, omitted=_FIRST_OMITTED))
     yield from tally.pieces()
 
 
@@ -281,7 +283,8 @@ def _second_version(tables: Tables) -> Iterator[ImportItem]:
         yield from map(meter.piece, _superseded(tables, table, sort=sort))
     yield from map(meter.piece, _evidence(tables))
     known = {**_SECOND_COLUMNS, "memory_index": (*_INDEX_COLUMNS, *_REPEATED)}
-    tally.update(omissions(tables, _SECOND_OMITTED, known=known))
+    tally.update(omissions(tables, _SECOND_OMITTED))
+    tally.update(unknown_values(tables, known, omitted=_SECOND_OMITTED))
     yield from tally.pieces()
 
 
