@@ -40,10 +40,11 @@ _BROADCASTS = 0.2
 
 
 @app.command()
-def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> None:
+def mailing(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> None:
     """Measure sending and polling in a store of so many messages, without embedding.
 
-    Twenty agents; one in five messages is a broadcast, half of the others are read.
+    Twenty agents; one in five messages is a broadcast, half of the others are read. `process` is
+    the time that the store works; the rest of a send waits until the disk has it.
     """
     random_source = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "b.db", AGENTS[0]) as brain:

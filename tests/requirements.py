@@ -53,7 +53,7 @@ GROUPS: Final = {
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
     "ST": 20,  # security and tenancy
-    "JB": 14,  # jobs and learning
+    "JB": 15,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
@@ -359,6 +359,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("JB-12", "embed fills missing vectors as a job; repeated corrections propose rules."),
     Adopted("JB-13", "A queued job names what runs it and where its result is."),
     Adopted("JB-14", "An episode drops an open point only if its own subject settles it."),
+    Adopted("JB-15", "An episode leaves out no open point for its length."),
     # Observability
     Adopted("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
     Adopted("OB-02", "status counts calls and errors and gives latencies by tool."),

@@ -115,6 +115,26 @@ def test_digest_repeats_no_statement() -> None:
     assert [point.text for point in summary.points].count(twice.rstrip(".")) == 1
 
 
+OPEN = (
+    "The Dutch address validation still rejects house numbers with a letter.",
+    "The skip permit from the council hasn't arrived and the skip is booked for Thursday.",
+    "Two people got a rash from the gloves and we need to know what they are made of.",
+    "Ticket 55810 shows deleted data again, engineering hasn't picked it up.",
+    "We still have no Polish speaker for August, as the replacement fell through.",
+)
+
+
+@pytest.mark.requirement("JB-15")
+def test_no_open_point_is_left_out_for_its_length() -> None:
+    texts = [*OPEN, "Lunch is at noon.", "The van was washed.", "The parrot photo came."]
+
+    summary = digest([SourceText(text=text) for text in texts])
+
+    assert {of for point in summary.points for of in point.of} >= set(range(len(OPEN)))
+    tokens = estimate(f"{summary.headline}\n{body_of(summary.points)}")
+    assert tokens <= sum(map(estimate, texts))
+
+
 def test_settled_open_point_is_left_out_of_the_digest() -> None:
     question = "Which certificate vendor do we use for the public hosts?"
     answer = "We use Let's Encrypt as the certificate vendor for the public hosts."

@@ -117,7 +117,7 @@ def is_stated(text: str, sources: Sequence[str]) -> bool:
 
 
 _SHARE_MAX: Final = 3
-"""An episode has at most one token for so many of its sources."""
+"""An episode has one token for so many of its sources; what is open may take more."""
 _TOKENS_MAX: Final = 600
 """About a page; a recall has 1,400 tokens for its whole result."""
 _CLAUSES_MAX: Final = 300
@@ -126,13 +126,8 @@ _WORDS_MIN: Final = 2
 """Clauses with fewer content words and numbers are greetings or headings."""
 _LONG_SHARE: Final = 0.25
 """A clause that would take more of the tokens than this is reduced to its main clause."""
-_WORTH: Final = {
-    ClauseType.DECIDED: 2.0,
-    ClauseType.OPEN: 2.0,
-    ClauseType.DONE: 1.0,
-    ClauseType.NOTED: 1.0,
-}
-"""What was decided and what is open comes before what was done, unless it says little new."""
+_MUST_BE_SAID: Final = {ClauseType.DECIDED, ClauseType.OPEN}
+"""They come before what was done or noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +141,15 @@ class _Clause:
     """Index of the source text."""
     role: ClauseType
     content: Content
-    worth: float
-    """Value of each word, by what the clause says and its source's salience."""
+    weight: float
+    """The salience of its source, from 0.5."""
+    must_be_said: bool
+    """Whether it was decided, or is open."""
 
     @property
     def is_distinct(self) -> bool:
         """Whether another number or negation makes it another point, not a routine result."""
-        return self.role in {ClauseType.DECIDED, ClauseType.OPEN} or states_failure(self.written)
+        return self.role in _MUST_BE_SAID or states_failure(self.written)
 
     def is_in(self, other: _Clause) -> bool:
         """Return whether another clause says the same and more."""
@@ -163,8 +160,9 @@ class _Clause:
 def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     """Choose the clauses of an episode, and the sentences that may last as facts.
 
-    The result is deterministic. Headline and body have at most a third of the sources' tokens, and
-    never more than 600; texts that are too short for that have no summary.
+    The result is deterministic. Headline and body have at most a third of the sources' tokens, more
+    only for what is open, and never more than 600; texts that are too short for that have no
+    summary.
 
     Args:
         sources: the texts, in order of time.
@@ -175,7 +173,7 @@ def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     if not clauses:
         return Reflection(fault="nothing_said")
     title = titled(_subjects(clauses), sources)
-    chosen = _chosen(clauses, title=title, tokens=tokens_max(sources))
+    chosen = _chosen(clauses, title=title, sources=sources)
     if not chosen:
         return Reflection(fault="too_short")
     return Reflection(
@@ -268,9 +266,9 @@ def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Claus
                 of=of,
                 role=role,
                 content=content,
+                weight=0.5 + source.weight,
                 # A question says less than a statement of what is open.
-                worth=_WORTH[ClauseType.NOTED if is_question(clause) else role]
-                * (0.5 + source.weight),
+                must_be_said=role in _MUST_BE_SAID and not is_question(clause),
             )
 
 
@@ -306,21 +304,29 @@ def _last_of_subjects(clauses: Sequence[_Clause]) -> Mapping[AbstractSet[str], i
     return {one.content.words: place for place, one in enumerate(clauses)}
 
 
-def _chosen(clauses: Sequence[_Clause], *, title: str, tokens: int) -> list[Point]:
+def _chosen(
+    clauses: Sequence[_Clause], *, title: str, sources: Sequence[SourceText]
+) -> list[Point]:
     """Choose the best clauses while they fit.
 
-    Each is worth its new words by the tokens that it takes. An earlier decision follows the last on
-    its subject, so that none appears without its reversal.
+    What was decided and what is open comes first, and what is open is never left out for its
+    length. Each clause is worth its new words, names and numbers twice, by the tokens that it
+    takes. An earlier decision follows the last on its subject, so that none appears without its
+    reversal.
     """
+    tokens = tokens_max(sources)
+    whole = min(sum(estimate(one.text) for one in sources), _TOKENS_MAX)
     last = _last_of_subjects(clauses)
     covered: set[str] = set()
     waiting = set(range(len(clauses)))
     taken: dict[int, _Clause] = {}
     chosen: list[Point] = []
 
-    def gain(place: int) -> tuple[float, int]:
+    def gain(place: int) -> tuple[bool, float, int]:
         one = clauses[place]
-        return one.worth * len(one.content.all - covered) / estimate(one.text), -place
+        new = one.content.all - covered
+        named = new & (one.content.names | one.content.numbers)
+        return one.must_be_said, one.weight * (len(new) + len(named)) / estimate(one.text), -place
 
     while eligible := [
         place for place in waiting if last[clauses[place].content.words] in {place, *taken}
@@ -334,7 +340,9 @@ def _chosen(clauses: Sequence[_Clause], *, title: str, tokens: int) -> list[Poin
         is_long = estimate(one.text) > tokens * _LONG_SHARE
         for text in (one.text, one.short)[is_long:]:
             longer = [*chosen, Point(text=text, of=(one.of,), role=one.role)]
-            if estimate(f"{title}\n{body_of(longer)}") <= tokens:
+            is_open = one.must_be_said and one.role is ClauseType.OPEN
+            most = whole if is_open else tokens
+            if estimate(f"{title}\n{body_of(longer)}") <= most:
                 chosen = longer
                 taken[best] = one
                 covered |= one.content.all
@@ -373,7 +381,9 @@ def _subjects(clauses: Sequence[_Clause]) -> str:
         if len(chosen) < _SUBJECTS_MAX and not any(set(key) & set(one) for one in chosen):
             chosen.append(key)
     if not chosen:
-        return shorten_to_headline(max(clauses, key=lambda one: one.worth).text)
+        return shorten_to_headline(
+            max(clauses, key=lambda one: (one.must_be_said, one.weight)).text
+        )
     return ", ".join(written[key] for key in chosen)
 
 
@@ -387,11 +397,11 @@ def _may_be_noun(word: Word) -> bool:
 def _claims(sources: Sequence[SourceText]) -> Iterator[Point]:
     """Return the sentences that may last, the most informative first."""
     lasting = [
-        (_WORTH[role_of(sentence) or ClauseType.NOTED] * (0.5 + source.weight), sentence, of)
+        (role_of(sentence) in _MUST_BE_SAID, 0.5 + source.weight, sentence, of)
         for of, source in enumerate(sources)
         for one in split_sentences(without_tags(without_quotations(source.text)))
         # All of it, without its label, or one of its clauses.
         for sentence in islice(filter(is_durable, (one, without_label(one), *clauses_of(one))), 1)
     ]
-    for _, sentence, of in sorted(lasting, key=lambda one: -one[0]):
+    for _, _, sentence, of in sorted(lasting, key=lambda one: one[:2], reverse=True):
         yield Point(text=spoken(sentence, sources[of].speaker), of=(of,))
