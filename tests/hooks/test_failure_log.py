@@ -57,3 +57,17 @@ def test_edit_is_named_from_the_folder_on_however_its_client_writes_the_path(sto
     [text] = stored(store)
     assert f"It passed after an edit of {FILE}:" in text
     assert "selectinload" in text
+
+
+def test_edit_above_the_folder_is_named_from_the_root_of_the_repository(store: Path) -> None:
+    (store.parent / ".git").mkdir()
+    folder = store.parent / "web" / "shop"
+    folder.mkdir(parents=True)
+    session = Session(store, "above", folder=folder)
+    session.fails()
+    session.edits("../../lib/plan.py", old="plan = 1", new="plan = 2")
+    session.passes()
+
+    [text] = stored(store)
+    assert "It passed after an edit of lib/plan.py:" in text
+    assert "plan = 2" in text

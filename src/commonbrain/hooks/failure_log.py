@@ -28,6 +28,7 @@ from commonbrain.observability.hook_runs import HookRuns, ShownCounts, drop_old
 from commonbrain.runtime.callers import store_may_be_sealed
 from commonbrain.runtime.local_socket import lock_file
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.working_tree import Repository
 
 if TYPE_CHECKING:
     from commonbrain.ingestion.failures import FixedFailure
@@ -322,7 +323,7 @@ def _with_edit(state: SessionFailures, event: HookEvent) -> SessionFailures:
     files = [one for one in event.files if Path(one).suffix.lower() not in _NO_CODE]
     if not state.outstanding or not files:
         return state
-    within = [_in_folder(one, event.folder) for one in files]
+    within = [_in_project(one, event.folder) for one in files]
     names = [screened(one or Path(file).name) for one, file in zip(within, files, strict=True)]
     # A line of a key, or half a token, is none that a scanner knows.
     is_clean = len(names) == 1 and screened(event.edited) == event.edited
@@ -331,11 +332,15 @@ def _with_edit(state: SessionFailures, event: HookEvent) -> SessionFailures:
     return _with_steps(state, steps)
 
 
-def _in_folder(file: str, folder: Path | None) -> str:
-    """Return a path from the project's folder on, as another machine has it too; else nothing."""
+def _in_project(file: str, folder: Path | None) -> str:
+    """Return a path as another machine has it too: from the folder or its repository on."""
     with suppress(OSError, RuntimeError, ValueError):
         here = (folder or Path.cwd()).resolve()
-        return (here / file).resolve().relative_to(here).as_posix()
+        place, repository = (here / file).resolve(), Repository.above(here)
+        root = here if repository is None else repository.root
+        # A home folder that is a repository is no project.
+        base = root if root != Path.home() and not place.is_relative_to(here) else here
+        return place.relative_to(base).as_posix()
     return ""
 
 
