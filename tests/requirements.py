@@ -45,8 +45,8 @@ class NotApplicable(Requirement):
 # How many ids each group has, numbered from 1, so that no line can be lost unseen.
 GROUPS: Final = {
     "DM": 75,  # data model
-    "WP": 52,  # write path
-    "RT": 37,  # retrieval
+    "WP": 53,  # write path
+    "RT": 38,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot
@@ -166,8 +166,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-27", "The same hash is the same memory; conflicts are kept and linked."),
     Adopted("WP-28", "Every transport takes 100 items a call, each with a result of its own."),
     Adopted("WP-29", "An idempotency key replays its reply; other content is a conflict."),
-    Adopted("WP-30", "Words, deadlines, names and recurrences raise salience."),
-    Adopted("WP-31", "Below the low salience of 0.2 a memory starts archived."),
+    Adopted("WP-30", "Constraints, commitments, open points, dates, recurrence raise salience."),
+    Adopted("WP-31", "What says nothing has a salience below 0.2 and starts archived."),
     Adopted("WP-32", "Confidence starts by trust, capped unsourced; age and conflict lower it."),
     Adopted("WP-33", "Facts that contradict are both kept, under a conflicts_with link."),
     Adopted("WP-34", "A memory is durable and found by its words while a vector is pending."),
@@ -188,6 +188,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-49", "Causes in incident reports have a precision of .9 and a recall of .7."),
     Adopted("WP-50", "Amounts, destinations, denials and repairs are no causes."),
     Adopted("WP-51", "A very long text is embedded in part, and the reply says how much."),
+    Adopted("WP-53", "A policy may cap the confidence that is given to a fact without a source."),
     Adopted("WP-52", "A server stores a long text at once and embeds it after the reply."),
     # Retrieval
     Adopted("RT-01", "recall packs bodies, then headlines, then ids; get fetches a body."),
@@ -231,6 +232,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("RT-34", "Arms are fused, with no boost for keywords; max_items ends at 100."),
     Adopted("RT-35", "Filters mean the same with kinds and aliases, mixed, in every operation."),
     Adopted("RT-36", "Agents see confidence, trust and tokens of a recall."),
+    Adopted("RT-38", "What is archived for low salience is left out while others answer."),
     Adopted("RT-37", "A small budget shows the text of the best match before its metadata."),
     # Causes and time
     Adopted("CT-01", "Atoms are causal units; trace walks the chains that links make of them."),

@@ -309,6 +309,10 @@ class Settings(EnvironmentSettings, frozen=True):
         "unsourced_confidence_max",
         "Highest confidence of a fact without a source; default: the kind's own, 0.6.",
     )
+    given_confidence_max: float | None = _parameter(
+        "given_confidence_max",
+        "Highest confidence that an author may give a fact without a source; default: no limit.",
+    )
     embedder_threads: int | None = Field(
         default=None,
         ge=1,

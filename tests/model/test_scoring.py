@@ -43,7 +43,7 @@ def test_each_hedge_costs_five_hundredths() -> None:
 @pytest.mark.requirement("WP-47")
 def test_initial_salience_depends_on_the_kind() -> None:
     cases = (Kind.RULE, Kind.FACT, Kind.INCIDENT, Kind.TASK, Kind.EPISODE, Kind.EVENT)
-    assert [KINDS[kind].salience for kind in cases] == [0.9, 0.7, 0.7, 0.7, 0.6, 0.45]
+    assert [KINDS[kind].salience for kind in cases] == [0.6, 0.5, 0.6, 0.6, 0.6, 0.45]
 
 
 @pytest.mark.requirement("WP-32")

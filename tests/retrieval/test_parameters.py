@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import commonbrain
+from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
@@ -136,6 +137,24 @@ def test_confidence_of_unsourced_facts_and_low_salience_follow_the_parameters(pa
         assert unsourced.confidence == 0.4 < sourced.confidence
         assert unsourced.policy is not None
         assert unsourced.policy.state == "archived"
+
+
+@pytest.mark.requirement("WP-53")
+def test_policy_may_cap_the_confidence_that_an_author_gives_an_unsourced_fact(path: Path) -> None:
+    def confidence_of(
+        brain: Brain, number: int, kind: str = "fact", source: str | None = None
+    ) -> float:
+        text = f"Shop {number} is on port 8{number}"
+        id_ = stored(brain, text, kind=kind, source_ref=source, confidence=0.95)
+        return brain.get(id_).confidence
+
+    with closing(a_brain(path)) as brain:
+        assert confidence_of(brain, 1) == 0.95, "as given, without a policy"
+    policy = Parameters().under(["given_confidence_max=0.7"])
+    with closing(a_brain(path, parameters=policy)) as brain:
+        assert confidence_of(brain, 2) == 0.7
+        assert confidence_of(brain, 3, source="compose.yml") == 0.95
+        assert confidence_of(brain, 4, kind="event") == 0.95, "what happened needs no source"
 
 
 NEAR = (

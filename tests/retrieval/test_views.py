@@ -144,7 +144,7 @@ def test_item_shows_rating_salience_tags_and_confidence(brain: Brain) -> None:
         tx.memories.update(memory, replace(memory, rating=2, confidence=0.9))
     answer = brain.recall("nightly build cores", min_confidence=0.8)
     [item] = answer.items
-    assert (item.rating, item.salience, item.tags) == (2, 0.71, ("ci",))
+    assert (item.rating, item.salience, item.tags) == (2, memory.salience, ("ci",))
     assert "rated +2" in answer.evidence
     assert answer.confidence is not None
     assert (answer.confidence.lowest, answer.confidence.highest) == (0.9, 0.9)

@@ -26,6 +26,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
+from commonbrain.text.salience import salience
 from tests.asking import stored
 from tests.processes import TIMEOUT_S
 from tests.storage.learning_contract import a_card, a_trace
@@ -178,7 +179,7 @@ def test_active_model_sets_the_salience_of_new_memories(brain: Brain) -> None:
     saliences = [
         with_model.get(id_).salience for id_ in (before, after, revised.id or "", with_importance)
     ]
-    assert saliences == [0.7, 0.31, 0.31, 0.9]
+    assert saliences == [salience(Kind.FACT, "Kettles boil"), 0.31, 0.31, 0.9]
 
 
 def test_memory_of_low_salience_is_archived_at_once(brain: Brain) -> None:
@@ -203,28 +204,30 @@ def test_forced_salience_model_serves_and_is_retired_at_once(brain: Brain) -> No
             output(with_model, op=op, id=id_)
         assert "promote it with force and a reason" in (why.value.hint or "")
 
-    def salience(text: str) -> float:
+    def stored_salience(text: str) -> float:
         return with_model.get(stored(with_model, text, kind="fact")).salience
 
     assert output(with_model, **forced, dry_run=True).startswith("Dry run: nothing was changed.")
-    assert salience("Pots are round") == 0.7
+    assert stored_salience("Pots are round") == salience(Kind.FACT, "Pots are round")
     promoted = output(with_model, **forced)
     assert f"{id_} | salience | active | since" in promoted
     assert "No guard watches it; use retire or rollback to remove it." in promoted
     # In the process that moved it no write waits until it notices.
-    assert salience("Pans hang in Porto") == 0.31
+    assert stored_salience("Pans hang in Porto") == 0.31
     assert output(with_model, op="guards").startswith("No reranker serves")
     with pytest.raises(RejectedError, match="for salience, is active: no guard looks at it"):
         output(with_model, op="guards", id=id_)
     assert "Dry run" in output(with_model, op="retire", id=id_, dry_run=True)
-    assert salience("Cups are blue") == 0.31
+    assert stored_salience("Cups are blue") == 0.31
     assert f"{id_} | salience | retired" in output(with_model, op="retire", id=id_)
-    assert salience("Tea is hot") == 0.7
+    assert stored_salience("Tea is hot") == salience(Kind.FACT, "Tea is hot")
 
 
 def test_candidate_model_does_not_set_salience(brain: Brain) -> None:
     with_model = serving(brain, 0.31, state=ModelState.CANDIDATE)
-    assert with_model.get(stored(with_model, "Pots are round", kind="fact")).salience == 0.7
+    assert with_model.get(stored(with_model, "Pots are round", kind="fact")).salience == salience(
+        Kind.FACT, "Pots are round"
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_failing_salience_model_fails_no_write_and_the_default_rule_applies(
     first, second = (with_model.remember(one, kind="event").items[0] for one in texts)
     assert why in first.warnings[-1]
     assert "rests" in second.warnings[-1]
-    assert with_model.get(first.id or "").salience == 0.45
+    assert with_model.get(first.id or "").salience == salience(Kind.EVENT, texts[0])
 
 
 def test_model_of_a_changed_artifact_does_not_serve(lived_in: Brain) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -50,6 +49,7 @@ from commonbrain.security.authority import approved, awaits_person
 from commonbrain.storage.change_log import record_created, record_related_change, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
+from commonbrain.text.salience import recurring, salience
 from commonbrain.text.time_expressions.mentions import date_marks, day_marks
 
 _COUNT_MAX: Final = 1_000_000
@@ -64,17 +64,7 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
     given_time = instant(draft.occurred_at) if draft.occurred_at else now
     occurred_at = effective_time(given_time, now=now)
     is_future = occurred_at != given_time
-    claimed = draft.confidence
-    computed = confidence(
-        admitted.kind,
-        prepared.text,
-        trust=prepared.trust,
-        is_sourced=draft.source_ref is not None,
-        parameters=prepared.parameters,
-    )
-    if claimed is not None and prepared.trust is Trust.UNTRUSTED_WEB:
-        # An author may be less certain than the rule, never more.
-        claimed = min(claimed, computed)
+    salient = _salience(prepared)
     return Memory(
         id=0,
         kind=admitted.kind,
@@ -82,15 +72,15 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         headline=admitted.headline,
         body=admitted.body,
         detail=admitted.detail,
-        state=_initial_state(prepared),
+        state=_initial_state(prepared, salient=salient),
         scope=prepared.scope,
         project=prepared.project,
         agent=prepared.agent,
         session=caller.session,
         trust=prepared.trust,
         authority=prepared.authority,
-        confidence=computed if claimed is None else claimed,
-        salience=_salience(prepared),
+        confidence=_confidence(prepared),
+        salience=salient,
         rating=max(-_COUNT_MAX, min(draft.rating, _COUNT_MAX)),
         # As for `pin`, an untrusted source cannot make its own text last.
         pinned=draft.pinned and prepared.trust is not Trust.UNTRUSTED_WEB,
@@ -122,6 +112,20 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
 def _past(given: datetime | None, *, now: datetime) -> datetime | None:
     """Return a time that an imported source gives, at the latest now."""
     return min(instant(given), now) if given else None
+
+
+def _confidence(prepared: PreparedDraft) -> float:
+    """Return the confidence that the author gives, as far as they may, or that of the rule."""
+    draft, kind, parameters = prepared.draft, prepared.admitted.kind, prepared.parameters
+    is_sourced, given = draft.source_ref is not None, draft.confidence
+    computed = confidence(
+        kind, prepared.text, trust=prepared.trust, is_sourced=is_sourced, parameters=parameters
+    )
+    if given is None:
+        return computed
+    # An author may be less certain than the rule, never more.
+    ceiling = computed if prepared.trust is Trust.UNTRUSTED_WEB else 1.0
+    return min(ceiling, given if is_sourced else parameters.given_confidence(kind, given))
 
 
 def future_warnings(draft: Draft, now: datetime) -> tuple[str, ...]:
@@ -277,8 +281,11 @@ def open_thread(
     raise _random_source_error()
 
 
-def _initial_state(prepared: PreparedDraft) -> State:
-    """Quarantine what would bind or reach more than its authority may without a person."""
+def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
+    """Quarantine what would bind or reach more than its authority may without a person.
+
+    What says too little is archived, unless it is pinned or a message.
+    """
     if prepared.draft.is_candidate:
         return State.CANDIDATE
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
@@ -287,8 +294,9 @@ def _initial_state(prepared: PreparedDraft) -> State:
     authority = prepared.authority
     if is_extracted or awaits_person(kind, detail, scope=prepared.scope, authority=authority):
         return State.QUARANTINED
-    is_low = _salience(prepared) < prepared.parameters.salience_min
-    return State.ARCHIVED if is_low else State.ACTIVE
+    is_low = salient < prepared.parameters.salience_min
+    may_rest = KINDS[kind].is_salience_learned and not prepared.draft.pinned
+    return State.ARCHIVED if is_low and may_rest else State.ACTIVE
 
 
 def _payload(prepared: PreparedDraft, caller: Caller) -> dict[str, object]:
@@ -378,55 +386,3 @@ def _draws(context: WriteContext, at: datetime) -> Iterator[int]:
 
 def _random_source_error() -> RuntimeError:
     return RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")
-
-
-_PER_IMPORTANT_WORD: Final = 0.03
-"""From the heuristics of the system whose scales for salience and confidence are used here."""
-_IMPORTANT_WORDS_MAX: Final = 5
-"""Beyond this, further important words do not count."""
-_OPEN_DEADLINE: Final = 0.1
-"""As much as three important words: a commitment with a date."""
-_PER_RECURRENCE: Final = 0.02
-_RECURRENCES_MAX: Final = 10
-"""Daily events are known after ten days: together as much as about six important words."""
-_PER_ENTITY: Final = 0.01
-_ENTITIES_MAX: Final = 5
-"""Names connect memories, but any log line has some, so they count little."""
-
-_IMPORTANT: Final = re.compile(
-    r"\b(?:must|shall|always|never|required?|mandatory|forbidden|prohibited|not allowed|only ever"
-    r"|promised?|committed|agreed|decided|guarantee[ds]?|deadline|overdue|due by|owe[ds]?"
-    r"|important|critical|urgent|blocker|security|breaking)\b",
-    re.IGNORECASE,
-)
-"""Commitments, constraints, and words with which authors mark importance."""
-
-
-def salience(
-    kind: Kind, text: str, *, due: bool = False, recurrences: int = 0, entities: int = 0
-) -> float:
-    """Return the salience of a memory, 0..1; it never decreases with any of these.
-
-    Args:
-        kind: sets the initial value.
-        text: its important words are counted, each position once.
-        due: whether it is an open task with a deadline.
-        recurrences: how often it recurred; 0 for the first time.
-        entities: the number of people, topics and references.
-
-    """
-    words = min(sum(1 for _ in _IMPORTANT.finditer(text)), _IMPORTANT_WORDS_MAX)
-    raised = (
-        _PER_IMPORTANT_WORD * words
-        + _OPEN_DEADLINE * due
-        + _PER_RECURRENCE * min(max(recurrences, 0), _RECURRENCES_MAX)
-        + _PER_ENTITY * min(max(entities, 0), _ENTITIES_MAX)
-    )
-    return round(min(KINDS[kind].salience + raised, 1.0), 4)
-
-
-def recurring(salience: float, *, recurrences: int) -> float:
-    """Raise the salience of a recurring event, 0..1, for the first ten times."""
-    if recurrences > _RECURRENCES_MAX:
-        return salience
-    return round(min(salience + _PER_RECURRENCE, 1.0), 4)

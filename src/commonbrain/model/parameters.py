@@ -29,13 +29,14 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "dormant_below": Bounds(0, 1),
     "salience_min": Bounds(0, 1),
     "unsourced_confidence_max": Bounds(0.1, 1),
+    "given_confidence_max": Bounds(0.1, 1),
     "similar_threshold": Bounds(-1, 1),
 }
 KIND_DAYS: Final = Bounds(0.01, 36_500)
 """The range of half-lives and archive times, in days: a quarter of an hour to a century."""
 POLICY_PARAMETERS: Final = (
     *("trust_min", "recall_items", "recall_tokens", "salience_min"),
-    *("similar_threshold", "secrets", "share_discussions"),
+    *("given_confidence_max", "similar_threshold", "secrets", "share_discussions"),
 )
 """The parameters that a tenant's policy may set."""
 _WHOLE: Final = frozenset({"recall_items", "recall_tokens"})
@@ -70,6 +71,8 @@ class Parameters:
     """Salience below which a new memory starts archived."""
     unsourced_confidence_max: float | None = None
     """Highest confidence of a claim without a source; None uses the kind's own."""
+    given_confidence_max: float | None = None
+    """Highest confidence that an author may give a claim without a source; None sets no limit."""
     similar_threshold: float | None = None
     """Cosine from which a similar memory is reported; None uses the embedding space's own."""
     secrets: OnSecret = OnSecret.REJECT
@@ -118,6 +121,13 @@ class Parameters:
         """Return the highest confidence of a memory of this kind without a source."""
         ceiling, own = KINDS[kind].unsourced_confidence_max, self.unsourced_confidence_max
         return ceiling if own is None or ceiling == 1 else own
+
+    def given_confidence(self, kind: Kind, given: float) -> float:
+        """Return the confidence that an author gives a memory of this kind without a source."""
+        ceiling = self.given_confidence_max
+        if ceiling is None or KINDS[kind].unsourced_confidence_max == 1:
+            return given
+        return min(given, ceiling)
 
     def under(self, policy: Sequence[str]) -> "Parameters":
         """Return these parameters with those that a tenant's policy sets."""

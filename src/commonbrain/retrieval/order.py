@@ -73,10 +73,24 @@ def order(table: Table) -> None:
         visible = _order_by_matter(table, _drop_summaries(table, visible))
         if plan.budget.order is Order.TIMELINE and table.times:
             visible = filter_visible(table, _repeat_for_times(table, visible))
-    table.ranked = visible
-    table.is_answered = has_answer(table)
+    _leave_out_archived(table, visible)
     table.conflicts = _list_conflicts(table)
     table.considered = with_marks(table.considered, table.ranked)
+
+
+def _leave_out_archived(table: Table, visible: list[Candidate]) -> None:
+    """Leave out what was archived for its low salience, unless nothing else answers.
+
+    What says more than that and was archived later, by age or with its support, stays.
+    """
+    plan = table.plan
+    table.ranked = visible
+    if not plan.filter.states and plan.filter.as_of is None:
+        table.ranked = [one for one in visible if not plan.says_too_little(one.memory)]
+    table.is_answered = has_answer(table)
+    if len(table.ranked) < len(visible) and not table.is_answered:
+        table.ranked = visible
+        table.is_answered = has_answer(table)
 
 
 def describe(table: Table) -> None:
@@ -537,6 +551,8 @@ def _list_notes(candidate: Candidate, table: Table) -> Iterator[str]:
         yield DEPRECATED
     if memory.state not in CURRENT_STATES:
         yield f"{memory.state}"
+    if plan.says_too_little(memory):
+        yield "archived: low salience"
     if candidate.features.get("contradicted") and not candidate.features.get(EARLIER):
         yield "contradicted"
     if (note := table.review_notes.get(memory.id)) is not None:

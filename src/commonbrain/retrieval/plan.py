@@ -11,7 +11,7 @@ from typing import Final, TypedDict
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import CausalField, Kind
-from commonbrain.model.memory import CURRENT_STATES, State
+from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.query import Budget, Filter, KindFilter, Place
@@ -243,6 +243,10 @@ class QueryPlan:
     def now(self) -> datetime:
         """The time of the query."""
         return self.query_scope.now
+
+    def says_too_little(self, memory: Memory) -> bool:
+        """Return whether a memory was archived as it was written, for its low salience."""
+        return memory.state is State.ARCHIVED and memory.salience < self.parameters.salience_min
 
     @property
     def time_scoped(self) -> QueryScope | None:

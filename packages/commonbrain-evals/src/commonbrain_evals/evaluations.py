@@ -21,6 +21,7 @@ from commonbrain_evals import (
     prompts,
     reflection,
     safety,
+    salience,
     timeline,
     truth,
     turns,
@@ -104,6 +105,10 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
     "safety": Evaluation(
         run=lambda move: safety.evaluate(make_embedder(load_settings()), on_progress=move),
         show=lambda report: show_lines(safety.render_safety(report)),
+    ),
+    "salience": Evaluation(
+        run=lambda _: salience.evaluate(salience.read_texts()),
+        show=salience.show_salience,
     ),
     "timeline": Evaluation(run=_timeline, show=timeline.show_timeline),
     "truth": Evaluation(

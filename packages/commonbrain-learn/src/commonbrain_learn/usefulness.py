@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.ingestion.commit import salience
 from commonbrain.model.kinds import RuleDetail, Severity, TaskDetail, kinds_where
 from commonbrain.model.limits import SETTLED_DAYS
 from commonbrain.model.memory import Memory, confidence
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
 from commonbrain.model.values import dataclass, field
+from commonbrain.text.salience import salience
 
 SETTLED_AFTER: Final = timedelta(days=SETTLED_DAYS)
 """A memory has settled after this time: memories that are used at all are used by then."""
