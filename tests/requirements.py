@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 25,  # deployment and operations
-    "MG": 16,  # migration and import
+    "MG": 17,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -428,6 +428,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-14", "Authors of a source are agents; private memories stay theirs."),
     Adopted("MG-15", "Times, reasons, accesses and salience of a source are kept."),
     Adopted("MG-16", "Notes, receipts and threads of a source are kept, each once."),
+    Adopted("MG-17", "A memory is found by its `source_ref`, also after it was superseded."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
