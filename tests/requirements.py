@@ -49,17 +49,17 @@ GROUPS: Final = {
     "RT": 37,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 40,  # sessions and boot
+    "SE": 42,  # sessions and boot
     "MS": 10,  # messages
-    "PV": 11,  # provenance and conflicts
+    "PV": 12,  # provenance and conflicts
     "ST": 20,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 25,  # deployment and operations
-    "MG": 17,  # migration and import
+    "DO": 26,  # deployment and operations
+    "MG": 27,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 22,  # clients
+    "CL": 23,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -299,6 +299,10 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-38", "A call over HTTP ends a session only by its name."),
     Adopted("SE-39", "When a session is idle, and when silence ends it, are settings."),
     Adopted("SE-40", "A merge waits for the action items of its own projects only."),
+    Adopted("SE-41", "A program that booted sets its task, hands over and ends without a name."),
+    Adopted(
+        "SE-42", "A pinned memory of any kind is at boot, by what fits the task; cuts are named."
+    ),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),
@@ -315,6 +319,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PV-10", "A fact from a message or event comes with the sentence it came from."),
     Replaced("PV-07", "Subject, value, number and negation show conflicts, not shared words."),
     Adopted("PV-11", "Recall names the message, its people and its thread for what is derived."),
+    Adopted(
+        "PV-12", "A fact with another value and a rule in other words are reported as similar."
+    ),
     # Security and tenancy
     Adopted("ST-01", "Queries are filtered by tenant; a credential names tenant and author."),
     Adopted("ST-02", "Networked doors check credential, tenant, scope and size, in this order."),
@@ -411,6 +418,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-23", "The documentation is a site with working links and reproducible pictures."),
     Adopted("DO-24", "A store is distributed by tenant; an upgrade distributes what it adds."),
     Adopted("DO-25", "A lost server loses no acknowledged write and stops only its own tenants."),
+    Adopted("DO-26", "Tenants have the names of Brainstem's, and /v0 keeps a json_payload."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
@@ -425,11 +433,23 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-11", "An import keeps links, pins and replacements; a second one changes nothing."),
     Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
     Adopted("MG-13", "Sessions and exports of chats become threads that push on nobody."),
-    Adopted("MG-14", "Authors of a source are agents; private memories stay theirs."),
-    Adopted("MG-15", "Times, reasons, accesses and salience of a source are kept."),
-    Adopted("MG-16", "Notes, receipts and threads of a source are kept, each once."),
-    Adopted("MG-17", "A memory is found by its `source_ref`, also after it was superseded."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
+    Adopted("MG-14", "Origins in brain-db are read by their columns, whatever form its ids have."),
+    Adopted("MG-15", "Closed threads, recipients and receipts of brain-db come over as they are."),
+    Adopted("MG-16", "Each column of brain-db comes over or is counted in the report."),
+    Adopted(
+        "MG-17", "A heading of notes gives kind and label, unless it does not say what is below."
+    ),
+    Adopted("MG-18", "Each column of Brainstem comes over, from Postgres too, or is counted."),
+    Adopted("MG-19", "An import lowers trust only to what its caller may claim, and counts it."),
+    Adopted("MG-20", "Brainstem's tenants are imported apart, and its calls work afterwards."),
+    Adopted("MG-21", "Authors of a source are agents; private memories stay theirs."),
+    Adopted("MG-22", "Times, reasons, accesses and salience of a source are kept."),
+    Adopted("MG-23", "Notes, receipts and threads of a source are kept, each once."),
+    Adopted("MG-24", "Each column of Open Brain 1 and 2 comes over or is counted in the report."),
+    Adopted("MG-25", "Each column of OpenBrain comes over or is counted in the report."),
+    Adopted("MG-26", "After an import the questions of the day before have the same answers."),
+    Adopted("MG-27", "A memory is found by its `source_ref`, also after it was superseded."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
@@ -466,4 +486,5 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-20", "People see who is at work, and what a boot would tell, without one."),
     Adopted("CL-21", "A typed async client calls a server and repeats only what is safe to."),
     Adopted("CL-22", "A typed TypeScript client calls a server, generated from its description."),
+    Adopted("CL-23", "Recall's JSON for agents has score and tags, where the budget has room."),
 )

@@ -260,7 +260,10 @@ def test_takeover_opens_the_store_before_importing_the_sdk() -> None:
     ["commonbrain.cli.command_client", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
 )
 def test_client_of_a_running_server_imports_little(module: str) -> None:
-    heavy = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client")
+    heavy = (
+        *("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client"),
+        *("argparse", "hashlib", "platformdirs", "tempfile"),
+    )
 
     [imported] = imported_by(f"import sys, {module}; print('imported:', *sys.modules)")
 

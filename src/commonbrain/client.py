@@ -294,10 +294,14 @@ class Brain:
 
     @property
     def session(self) -> Sessions:
-        """Use sessions: tasks, notes, checkpoints, leases, handoffs, and other agents."""
+        """Use sessions: tasks, notes, checkpoints, leases, handoffs, and other agents.
+
+        A caller without a session uses the one that its program booted last.
+        """
+        from commonbrain.coordination.session_registry import resumed_caller  # noqa: PLC0415
         from commonbrain.coordination.sessions import Sessions  # noqa: PLC0415
 
-        return Sessions(self.services, self.caller)
+        return Sessions(self.services, resumed_caller(self.services, self.caller))
 
     @property
     def message(self) -> Messages:

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
+from commonbrain.folders import default_state, default_store
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     BOOT_CAPS,
@@ -38,14 +38,6 @@ from commonbrain.setting_types import (
     parse_urls,
     valid_blobs_location,
 )
-
-
-def _default_store() -> Path:
-    return user_data_path("commonbrain", appauthor=False) / "brain.db"
-
-
-def _default_state() -> Path:
-    return user_state_path("commonbrain", appauthor=False)
 
 
 def _cap(section: str) -> int:
@@ -102,7 +94,7 @@ class Settings(EnvironmentSettings, frozen=True):
     )
 
     store: Annotated[StoreLocation, BeforeValidator(parse_store)] = Field(
-        default_factory=_default_store,
+        default_factory=default_store,
         description="The store: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
     )
     store_replicas: Annotated[
@@ -117,7 +109,7 @@ class Settings(EnvironmentSettings, frozen=True):
         description="File with the key of a sealed store; a new store is sealed with it.",
     )
     state: Path = Field(
-        default_factory=_default_state,
+        default_factory=default_state,
         description="Folder of logs and of events that precede their session.",
     )
     agent: str | None = Field(
@@ -455,6 +447,9 @@ class Settings(EnvironmentSettings, frozen=True):
     boot_unconfirmed: Cap = _cap("unconfirmed")
     boot_urgent: Cap = _cap("urgent")
     boot_siblings: Cap = _cap("siblings")
+    boot_pinned: Cap = Field(
+        default=BOOT_CAPS["pinned"], description="Maximum pinned memories in a briefing."
+    )
     boot_patterns: Cap = _cap("patterns")
     boot_tasks: Cap = _cap("tasks")
     boot_changes: Cap = _cap("changes")

@@ -1,10 +1,11 @@
 """Hosts and addresses: which are those of this machine, and what is a URL."""
 
-import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+from commonbrain.text.patterns import lazy_pattern
+
+_SCHEME: Final = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_url(store: object) -> bool:

@@ -7,7 +7,6 @@ not as Git writes it counts as unknown. Imports must be fast: hooks use it at ev
 """
 
 import os
-import re
 import stat
 import sys
 from collections import deque
@@ -19,6 +18,7 @@ from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, Self
 
 from commonbrain.model.values import dataclass, field
+from commonbrain.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import subprocess
@@ -39,11 +39,11 @@ _BRANCHES_KNOWN: Final = 256
 _GIT_S: Final = 0.3
 _POINTER: Final = "gitdir:"
 _BRANCHES: Final = "refs/heads/"
-_HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_ABBREVIATED: Final = re.compile(rf"[0-9a-f]{{{_COMMIT_CHARS}}}")
-_SPARSE: Final = re.compile(r"(?im)^\s*sparsecheckout\s*(=\s*(true|yes|on|1)\s*)?$")
+_HASH: Final = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ABBREVIATED: Final = lazy_pattern(rf"[0-9a-f]{{{_COMMIT_CHARS}}}")
+_SPARSE: Final = lazy_pattern(r"(?im)^\s*sparsecheckout\s*(=\s*(true|yes|on|1)\s*)?$")
 """The setting without which Git ignores the patterns of a sparse checkout."""
-_REF: Final = re.compile(r"ref: (refs/[^\s\\:?*\[^~]{1,250})")
+_REF: Final = lazy_pattern(r"ref: (refs/[^\s\\:?*\[^~]{1,250})")
 _MADE: Final = frozenset(
     "node_modules target dist build out vendor venv env __pycache__ site-packages".split()
 )

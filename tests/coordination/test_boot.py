@@ -211,6 +211,67 @@ def test_always_on_skills_and_pinned_rules_without_a_trigger_load_at_boot(shop: 
     assert [one.id for one in briefing.patterns] == [pinned]
 
 
+@pytest.mark.requirement("SE-22", "SE-42")
+def test_pinned_memory_of_any_kind_loads_at_boot(
+    shop: Brain, clock: FakeClock, subtests: pytest.Subtests
+) -> None:
+    trigger = {"name": "scale", "keywords": ["scale"]}
+    pinned = {
+        kind: save(shop, f"Keep the {kind} of the blue lighthouse at hand", kind)
+        for kind in Kind
+        if kind not in {Kind.MESSAGE, Kind.ATOM}
+    }
+    pinned |= {
+        "skill": save(shop, "Tare the scale before the market.", "rule", skill=trigger),
+        "message": shop.message.send("bob", "The ferry berths at pier nine.").id,
+        "everywhere": save(shop.acting_as(project=None), "The office closes at noon.", "fact"),
+    }
+    of_farm = {"name": "hens", "keywords": ["hens"], "projects": ["farm"]}
+    not_here = save(shop.acting_as(project=None), "Feed the hens at dawn.", "rule", skill=of_farm)
+    save(shop, "The kettle is in the red cupboard.", "fact")
+    elsewhere = save(shop.acting_as(project="farm"), "The hens sleep in the barn.", "fact")
+    private = save(shop.acting_as(agent="bob"), "Bob keeps the spare key.", "fact", scope="private")
+    for id_ in (*pinned.values(), elsewhere, not_here):
+        shop.revise.pin(id_)
+    shop.acting_as(agent="bob").revise.pin(private)
+    clock.move(timedelta(days=100))
+
+    text = shop.boot().text
+
+    for kind, id_ in pinned.items():
+        with subtests.test(kind=kind):
+            assert text.count(id_) == 1
+    assert not [one for one in (elsewhere, not_here, private, "cupboard") if one in text]
+
+
+@pytest.mark.requirement("SE-42")
+def test_pinned_memories_nearest_to_the_task_come_first_and_the_rest_is_named(
+    shop: Brain, clock: FakeClock
+) -> None:
+    ids: list[str] = []
+    for number in range(30):
+        text = f"Lamp {number} of the pier has a bulb of {number + 40} watts"
+        ids.append(save(shop, text, "fact"))
+        shop.revise.pin(ids[-1])
+        clock.move(timedelta(minutes=1))
+    near = save(shop, "Postings queue before they settle", "fact")
+    shop.revise.pin(near)
+    model = shop.as_model()
+    for number in range(5):
+        of_model = save(model, f"Crate {number} of the shed is {number + 7} cm wide", "fact")
+        model.revise.pin(of_model)
+
+    newest = shop.boot()
+    fitting = shop.boot(task="How do postings queue before they settle?")
+
+    assert [one.id for one in newest.pinned[:3]] == [near, ids[29], ids[28]]
+    assert fitting.pinned[0].id == near
+    [cut] = [one for one in newest.truncated if one.section == "pinned"]
+    assert cut.left_out + len(newest.pinned) == 36
+    assert len(cut.ids) == 2
+    assert max(len(one.pinned) for one in (newest, fitting)) <= BOOT_CAPS["pinned"]
+
+
 @pytest.mark.requirement("SE-03")
 def test_working_context_is_built_from_the_task_and_not_stored(shop: Brain) -> None:
     save(shop, "Tare the scale first.", "rule", skill={"name": "scale", "keywords": ["scale"]})

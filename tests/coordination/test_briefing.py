@@ -77,6 +77,7 @@ CHANGING: dict[str, st.SearchStrategy[Any]] = {
     "urgent": listed(ENTRIES, "urgent"),
     "unread": st.integers(0, 10**6),
     "siblings": listed(SIBLINGS, "siblings"),
+    "pinned": listed(ENTRIES, "pinned"),
     "patterns": listed(ENTRIES, "patterns"),
     "tasks": listed(ENTRIES, "tasks"),
     "changes": listed(ENTRIES, "changes"),
@@ -246,7 +247,7 @@ def crowded(**more: Any) -> BriefingMaterial:  # noqa: ANN401 fields of any sort
 
 @pytest.mark.requirement("SE-02")
 def test_sections_get_their_share_and_the_rest_by_importance() -> None:
-    text = "\n".join([WORDS] * 20)[:1716]
+    text = "\n".join([WORDS] * 20)[:1690]
     handoff = InheritedHandoff(id=ID, agent="ann", date="2026-03-02", text=text)
     briefing = pack_briefing(crowded(action_items=entries(5), handoff=handoff))
 

@@ -185,7 +185,33 @@ def test_second_boot_of_a_program_ends_its_earlier_session(brain: Brain) -> None
 
     assert {one.session for one in second.siblings} == {named.session, other.session}
     assert ending_of(brain, first.session or "") is Ending.REBOOTED
-    assert set(seen(brain.acting_as(agent="bob"))) == {"k1", other.session, second.session}
+    assert set(seen(brain.acting_as(agent="bob"))) == {"k1", second.session}
+
+
+@pytest.mark.requirement("SE-35", "SE-41")
+def test_program_uses_the_session_that_it_booted_without_naming_it(brain: Brain) -> None:
+    key = brain.boot("api", "Read the log").session
+    assert brain.acting_as(agent="bob").session.list(agent="bob").session is None
+
+    done = [
+        brain.session.task("Mend the parser"),
+        brain.session.note("at", "line 7"),
+        brain.session.notes(),
+        brain.session.checkpoint("Delete the log"),
+        brain.session.list(),
+        brain.session.handoff("The parser is mended.", next_steps=["Release it"]),
+        brain.session.end(),
+    ]
+
+    assert {one.session for one in done} == {key}
+    assert [one.key for one in done[2].notes or ()] == ["at"]
+    assert done[4].sessions == ()
+    assert ending_of(brain, key or "") is Ending.ENDED
+    handoff = brain.acting_as(session="next").boot("api").handoff
+    assert handoff
+    assert "The parser is mended." in handoff.text
+    with pytest.raises(InvalidInputError, match="Start one by boot"):
+        brain.session.end()
 
 
 def test_ended_session_is_reopened_when_its_client_boots_it_again(brain: Brain) -> None:

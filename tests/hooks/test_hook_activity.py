@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operation import Transport
+from commonbrain.api.operations import Profile
 from commonbrain.api.operations.doctor import DOCTOR
 from commonbrain.api.operations.session import SESSION
 from commonbrain.api.operations.status import STATUS
 from commonbrain.client import Brain
+from commonbrain.mcp.server import tools_of
 from commonbrain.model import ids
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
@@ -23,6 +27,8 @@ from tests.hooking import SESSION as NAME
 from tests.hooking import call_hook
 from tests.hooks.test_hook_edits import NAMING, edited
 from tests.in_process import run_brain
+
+TOOLS = tools_of(Profile.CORE)
 
 
 def status(brain: Brain) -> str:
@@ -61,7 +67,8 @@ def test_hook_run_is_counted_with_the_memories_that_it_showed(
     assert hook.last_run == clock.now()
     assert (hook.shown, hook.tokens) == (1, estimate(shown))
     assert hook.last_ids == (id_,)
-    assert f"0 tokens spent in the background, {estimate(shown)} shown in 30 days." in status(brain)
+    spent = f"0 tokens spent in the background, {estimate(shown)} shown by hooks in 30 days."
+    assert spent in status(brain)
     assert f"1 memory shown, {estimate(shown)} tokens, last {id_}" in status(brain)
 
 
@@ -88,6 +95,35 @@ def test_end_of_a_session_reports_the_tokens_that_it_cost(brain: Brain) -> None:
     text = SESSION.render_text(SESSION.handle(own, SESSION.request(op="end")))
 
     assert f"0 tokens spent in the background, {estimate(shown)} shown." in text
+
+
+@pytest.mark.requirement("OB-17")
+def test_end_of_a_session_counts_the_replies_that_each_transport_showed(brain: Brain) -> None:
+    brain.remember(NAMING, kind="rule", project="shop")
+    boot, recall, end = (TOOLS[name] for name in ("boot", "recall", "session"))
+    for transport in (Transport.CLI, Transport.MCP, Transport.REST):
+        own = brain.acting_as(agent="ann", session=transport, project="shop")
+        booted = dispatch(boot, own, request=boot.request(), transport=transport)
+        query = recall.request.model_validate({"query": NAMING})
+        recalled = dispatch(recall, own, request=query, transport=transport)
+
+        request = end.request.model_validate({"op": "end"})
+        ended = dispatch(end, own, request=request, transport=transport)
+
+        assert ended.token_use.shown == booted.tokens + recalled.tokens > 0
+
+
+@pytest.mark.requirement("OB-17")
+def test_first_boot_of_a_shell_counts_for_the_session_that_it_starts(brain: Brain) -> None:
+    booted = dispatch(
+        TOOLS["boot"], brain, request=TOOLS["boot"].request(), transport=Transport.CLI
+    )
+
+    ended = brain.session.end()
+
+    assert ended.session == booted.session
+    assert ended.token_use
+    assert ended.token_use.shown == booted.tokens > 0
 
 
 @pytest.mark.requirement("OB-17")

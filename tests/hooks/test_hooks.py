@@ -22,7 +22,10 @@ from tests.processes import TIMEOUT_S, clean_environment
 from tests.stdio_servers import locked
 
 QUESTION = "why did we choose postgres over mysql?"
-HEAVY = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "onnxruntime", "commonbrain.client")
+HEAVY = (
+    *("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "onnxruntime", "commonbrain.client"),
+    *("argparse", "platformdirs"),
+)
 CLIENTS = ("claude-code", "codex", "cursor", "gemini")
 START = ("claude-code", "session-start")
 PROMPT = ("claude-code", "user-prompt-submit")

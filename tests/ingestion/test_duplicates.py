@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.embeddings.interface import CAUTIOUS, EmbeddingSpace
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
     Duplicate,
@@ -69,7 +69,7 @@ def test_hints_are_limited_to_near_memories_nearest_first(
         given_ = [neighbour.similarity for neighbour in result.similar]
         assert given_ == sorted(given_, reverse=True)
         assert len(given_) <= SIMILAR_HINTS_MAX
-        assert all(similarity >= SPACE.similar_threshold for similarity in given_)
+        assert all(similarity >= SPACE.related_threshold for similarity in given_)
     else:
         assert result.of.similarity == max(similarities) >= SPACE.similar_threshold
 
@@ -86,6 +86,37 @@ def test_text_with_another_number_or_a_negation_is_no_duplicate(subtests: pytest
             result = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
             assert isinstance(result, Unique)
             assert result.similar == tuple(near(0.99, text=other))
+
+
+def test_less_similar_memory_is_listed_if_it_shares_half_of_the_words(
+    subtests: pytest.Subtests,
+) -> None:
+    less = (SPACE.related_threshold + SPACE.similar_threshold) / 2
+    for text, known, is_listed in [
+        ("The backend is written in Go", "The backend is written in Rust", True),
+        ("We host on Hetzner", "Everything is hosted at OVH", True),
+        ("Redis stores sessions", "The accounts are in Postgres", False),
+    ]:
+        with subtests.test(text=text):
+            hints = tuple(near(less, text=known)) if is_listed else ()
+            for kind, similar in ((Kind.FACT, hints), (Kind.EVENT, ())):
+                result = classify_duplicate(kind, text, near=near(less, text=known), space=SPACE)
+                assert result == Unique(similar=similar)
+            unlike = near(SPACE.relevance_threshold, text=known)
+            assert classify_duplicate(Kind.FACT, text, near=unlike, space=SPACE) == Unique()
+
+
+def test_nearest_rule_is_listed_though_it_shares_no_word() -> None:
+    less = (SPACE.related_threshold + SPACE.similar_threshold) / 2
+    first, *rest = near(less, less - 0.01, text="Do not check credentials into git")
+    result = classify_duplicate(Kind.RULE, "Never commit secrets", near=[*rest, first], space=SPACE)
+    assert result == Unique(similar=(first,))
+
+
+def test_space_that_was_never_measured_lists_only_similar_memories() -> None:
+    unmeasured = EmbeddingSpace.of("unmeasured", dimensions=2, thresholds=CAUTIOUS)
+    result = classify_duplicate(Kind.RULE, TEXT, near=near(0.84), space=unmeasured)
+    assert result == Unique()
 
 
 def test_contradicting_neighbour_does_not_hide_an_agreeing_duplicate() -> None:

@@ -51,7 +51,7 @@ def test_unread_incidents_and_episodes_are_archived_after_ninety_days() -> None:
 
 @pytest.mark.requirement("DM-01")
 def test_every_section_of_a_briefing_lists_the_kinds_it_shows() -> None:
-    of_no_kind = {"notes", "siblings", "unconfirmed"}
+    of_no_kind = {"notes", "siblings", "unconfirmed", "pinned"}
     sections = {section for policy in KINDS.values() for section in policy.boot_sections}
 
     assert sections == {*BOOT_CAPS, "handoff"} - of_no_kind

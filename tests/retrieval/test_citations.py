@@ -1,6 +1,9 @@
 """Memories that cite code say what became of it, in the working tree of the caller."""
 
+import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -43,6 +46,8 @@ def charge(card, amount):
 def refund(receipt):
     return send(receipt.card, -receipt.amount)
 '''
+_WAL_WRITE_LOCK: Final = 120
+"""The byte of the shared memory of a store that is locked by whoever writes."""
 TEXT: Final = "Card charges are tried three times because the gateway drops one in fifty"
 
 
@@ -336,6 +341,34 @@ def test_memory_whose_code_is_missing_is_offered_for_review_until_it_is_confirme
     assert in_review(brain) == []
     assert cites_of(brain) == []
     assert all(one.is_sound for one in brain.services.store.examine())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux lists the locks of files")
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_git_is_asked_before_a_review_locks_the_store(
+    brain: Brain, root: Path, monkeypatch: pytest.MonkeyPatch, *, is_bulk: bool
+) -> None:
+    id_ = remembered(brain, TEXT, cites=["src/pay.py#charge"])
+    git(root, "rm", "src/pay.py")
+    git(root, "commit", "-m", "Pay elsewhere")
+    locks = root.parent / "locks"
+    program = root.parent / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ncat /proc/locks >> {locks}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    if is_bulk:
+        brain.bulk_edit([id_], "review", confirm=1)
+    else:
+        brain.revise.review(id_, reason="the gateway still drops calls")
+
+    assert cites_of(brain) == []
+    store = (root.parent / "brain.db-shm").stat().st_ino
+    held = [line.split() for line in locks.read_text().splitlines()]
+    assert held
+    writing = str(_WAL_WRITE_LOCK)
+    assert [one for one in held if one[-3].endswith(f":{store}") and one[-2] == writing] == []
 
 
 def test_model_proposes_to_confirm_what_a_person_wrote(brain: Brain, root: Path) -> None:

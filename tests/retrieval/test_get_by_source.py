@@ -10,7 +10,7 @@ from commonbrain.model.scope import Role, Scope
 from tests.transfer.test_import_relations import NEW, OLD, OTHER, PIECES, piece, run
 
 
-@pytest.mark.requirement("MG-17")
+@pytest.mark.requirement("MG-27")
 def test_memory_is_found_by_its_source(brain: Brain) -> None:
     run(brain)
     shown = brain.get("a#3")
@@ -19,7 +19,7 @@ def test_memory_is_found_by_its_source(brain: Brain) -> None:
     assert [one.body for one in by_both] == [OTHER.body, NEW.body]
 
 
-@pytest.mark.requirement("MG-17")
+@pytest.mark.requirement("MG-27")
 def test_superseded_memory_is_found_by_its_source_and_names_the_newer(brain: Brain) -> None:
     run(brain)
     shown = brain.get("a#1")
@@ -35,7 +35,7 @@ def test_current_one_of_several_from_a_source_is_shown_and_the_others_named(brai
     assert [brain.get(other).body for other in shown.namesakes] == [OLD.body]
 
 
-@pytest.mark.requirement("MG-17")
+@pytest.mark.requirement("MG-27")
 def test_source_of_anothers_private_memory_is_not_found(brain: Brain) -> None:
     run(brain, [piece(replace(OLD, author="charon", scope=Scope.PRIVATE))])
     eve = Brain(brain.services, replace(brain.caller, agent="eve", role=Role.WRITER))

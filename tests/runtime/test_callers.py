@@ -1,5 +1,9 @@
 """The caller of a short process, found before the command line is loaded."""
 
+import pytest
+from platformdirs import user_data_path, user_state_path
+
+from commonbrain.folders import default_state, default_store
 from commonbrain.runtime.callers import CommandLine, parse_command_line
 
 
@@ -12,3 +16,18 @@ def test_options_before_a_command_are_parsed() -> None:
         assert parse_command_line(other, {}) is None
     with_option = parse_command_line(["recall", "--agent", "x", "--", "mcp"], {})
     assert with_option == CommandLine(words=("recall", "--agent", "x", "--", "mcp"))
+
+
+@pytest.mark.parametrize("home", ["/home/ann", "/home/ann/", "relative", "", None])
+@pytest.mark.parametrize("folder", ["/data", "relative", "", None])
+def test_usual_folders_are_those_of_the_system(
+    monkeypatch: pytest.MonkeyPatch, home: str | None, folder: str | None
+) -> None:
+    for name, value in {"HOME": home, "XDG_DATA_HOME": folder, "XDG_STATE_HOME": folder}.items():
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+
+    assert default_store() == user_data_path("commonbrain", appauthor=False) / "brain.db"
+    assert default_state() == user_state_path("commonbrain", appauthor=False)

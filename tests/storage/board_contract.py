@@ -76,6 +76,27 @@ class BoardContract:
             assert tx.briefing.has_patterns(awake(Kind.RULE))
             assert not tx.briefing.has_patterns(awake(Kind.RULE, labels=("none",)))
 
+    def test_pinned_memories_are_visible_and_no_rules_without_a_trigger(
+        self, open_store: OpenStore
+    ) -> None:
+        store = open_store()
+        put(
+            store,
+            a_rule(1, pinned=True),
+            a_rule(2, pinned=True, detail=KEYED),
+            replace(a_task(3), pinned=True),
+            a_task(4),
+            replace(a_task(5), pinned=True, scope=Scope.PRIVATE, agent="bob"),
+            replace(a_task(6), pinned=True, project="farm"),
+        )
+        scope = QueryScope(
+            caller=Caller(agent="ann"),
+            filter=Filter(states=(State.ACTIVE,), project="shop"),
+            now=NOON,
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert list(tx.briefing.pinned(scope)) == [3, 2]
+
     def test_action_items_are_ordered_by_priority_then_due_date_then_age(
         self, open_store: OpenStore
     ) -> None:

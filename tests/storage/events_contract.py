@@ -72,7 +72,7 @@ class EventsContract:
         store.make_tenant(OTHER, at=NOON)
         return store
 
-    def test_events_of_hooks_are_listed_by_session_and_by_agent(self, store: Store) -> None:
+    def test_events_of_hooks_are_listed_by_agent(self, store: Store) -> None:
         events = [
             an_event(1, transport=HOOK_TRANSPORT, args="shown=1 tokens=9"),
             an_event(2, transport=HOOK_TRANSPORT, session="s2"),
@@ -86,15 +86,29 @@ class EventsContract:
             hooks = tx.events.of_hooks(limit=10, since=since)
             newest = tx.events.of_hooks(limit=1, since=since)
             later = tx.events.of_hooks(limit=10, since=NOON + timedelta(minutes=2))
-            of_one = tx.events.of_hooks(limit=10, since=since, session="s1")
             of_agent = tx.events.of_hooks(limit=10, since=since, agent="bo")
-            of_both = tx.events.of_hooks(limit=1, since=since, session="s1", agent="ann")
+            of_ann = tx.events.of_hooks(limit=1, since=since, agent="ann")
 
         runs = [HookRun(one.at, one.tool, ShownCounts.read(one.args)) for one in events]
         assert hooks == [runs[1], runs[0]]
         assert newest == later == [runs[1]]
-        assert of_one == of_both == [runs[0]]
+        assert of_ann == [runs[1]]
         assert of_agent == []
+
+    def test_tokens_of_a_session_are_those_of_its_hooks_and_its_other_calls(
+        self, store: Store
+    ) -> None:
+        record(
+            store,
+            an_event(1, transport=HOOK_TRANSPORT, args="shown=1 tokens=9"),
+            an_event(2, args="tokens=30 limit=3"),
+            an_event(3, args="limit=3"),
+            an_event(4, args="tokens=100", session="s2"),
+            an_event(5, args="tokens=100", agent="bo"),
+        )
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.events.tokens_shown("ann", "s1", limit=10) == 39
 
     def test_events_are_read_as_stored_and_newest_first(self, store: Store) -> None:
         events = [an_event(1), an_event(2, session="", args="", outcome="not_found")]

@@ -340,23 +340,25 @@ def test_sessions_of_a_process_are_read_through_an_index(
     assert any("host=? AND pid=?" in plan for plan in plans), plans
 
 
-@pytest.mark.parametrize(
-    ("session", "agent", "index"),
-    [
-        (None, None, "ix_tool_events_hook "),
-        (None, "ann", "ix_tool_events_hook_agent "),
-        ("s1", "ann", "ix_tool_events_tenant_id_session_id "),
-    ],
-)
-def test_events_of_hooks_are_read_through_an_index(
-    path: Path, session: str | None, agent: str | None, index: str
-) -> None:
-    [plan] = planned(
-        path,
-        "FROM tool_events",
-        lambda tx: tx.events.of_hooks(limit=9, since=NOON, session=session, agent=agent),
-    )
-    assert f"INDEX {index}" in plan, plan
+def test_events_of_hooks_and_of_a_session_are_read_through_an_index(path: Path) -> None:
+    def of_hooks(tx: Transaction) -> object:
+        return tx.events.of_hooks(limit=9, since=NOON)
+
+    def of_hooks_of_agent(tx: Transaction) -> object:
+        return tx.events.of_hooks(limit=9, since=NOON, agent="ann")
+
+    def of_session(tx: Transaction) -> object:
+        return tx.events.tokens_shown("ann", "s1", limit=9)
+
+    for number, (read, index) in enumerate(
+        (
+            (of_hooks, "ix_tool_events_hook "),
+            (of_hooks_of_agent, "ix_tool_events_hook_agent "),
+            (of_session, "ix_tool_events_tenant_id_session_id "),
+        )
+    ):
+        [plan] = planned(path.with_name(f"{number}.db"), "FROM tool_events", read)
+        assert f"INDEX {index}" in plan, plan
 
 
 def test_links_are_read_through_indexes_on_both_ends(path: Path) -> None:

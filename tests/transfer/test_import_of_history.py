@@ -42,7 +42,7 @@ def last_change(shown: MemoryView) -> ChangeEvent:
     return shown.history[-1]
 
 
-@pytest.mark.requirement("MG-14")
+@pytest.mark.requirement("MG-21")
 def test_author_of_a_source_is_the_agent_of_the_memory(brain: Brain) -> None:
     report = run(brain, [piece(replace(OLD, author="charon")), piece(NEW)])
     assert report.carried["authors"] == 1
@@ -54,7 +54,7 @@ def test_author_of_a_source_is_the_agent_of_the_memory(brain: Brain) -> None:
     assert (origin.agent, origin.imported_by) == ("charon", brain.caller.agent)
 
 
-@pytest.mark.requirement("MG-14")
+@pytest.mark.requirement("MG-21")
 def test_private_memory_of_a_source_is_its_authors_alone(brain: Brain) -> None:
     secret = replace(OLD, author="charon", scope=Scope.PRIVATE)
     pieces = [piece(secret), piece(NEW), piece(CHANGED)]
@@ -69,7 +69,7 @@ def test_private_memory_of_a_source_is_its_authors_alone(brain: Brain) -> None:
         brain.get(old.id)
 
 
-@pytest.mark.requirement("MG-14")
+@pytest.mark.requirement("MG-21")
 def test_import_of_no_admin_stays_the_importers_and_names_the_author(brain: Brain) -> None:
     writer = agent_of(brain, "eve")
     report = run(writer, [piece(replace(OLD, author="charon", scope=Scope.PRIVATE))])
@@ -81,7 +81,7 @@ def test_import_of_no_admin_stays_the_importers_and_names_the_author(brain: Brai
     assert not agent_of(brain, "charon").list().memories
 
 
-@pytest.mark.requirement("MG-14")
+@pytest.mark.requirement("MG-21")
 def test_importer_undoes_what_it_imported_for_others(brain: Brain) -> None:
     run(brain, [piece(replace(OLD, author="charon")), piece(replace(NEW, author="vision"))])
     preview = brain.undo(agent=brain.caller.agent, reason="the wrong file")
@@ -112,7 +112,7 @@ def test_mail_is_from_its_sender_and_a_chat_from_the_importer(brain: Brain) -> N
     assert row(brain, "What is the deploy?").agent == brain.caller.agent
 
 
-@pytest.mark.requirement("MG-15")
+@pytest.mark.requirement("MG-22")
 def test_question_about_the_time_before_the_import_has_the_answer_of_then(brain: Brain) -> None:
     run(brain, PIECES)
     assert bodies(brain, QUESTION, as_of=JANUARY + timedelta(days=1)) == [OLD.body]
@@ -120,7 +120,7 @@ def test_question_about_the_time_before_the_import_has_the_answer_of_then(brain:
     assert not bodies(brain, QUESTION, as_of=JANUARY - timedelta(days=1))
 
 
-@pytest.mark.requirement("MG-15")
+@pytest.mark.requirement("MG-22")
 def test_history_has_reason_and_time_of_a_correction_in_the_source(brain: Brain) -> None:
     report = run(brain, PIECES)
     assert (report.carried["reasons"], report.carried["supersessions"]) == (1, 1)
@@ -155,7 +155,7 @@ def test_reason_with_a_secret_is_stored_without_it(brain: Brain) -> None:
     assert secret not in str(change.reason)
 
 
-@pytest.mark.requirement("MG-15")
+@pytest.mark.requirement("MG-22")
 def test_accesses_and_salience_of_a_source_are_stored(brain: Brain) -> None:
     old = replace(OLD, access_count=12, last_access_at=MARCH, salience=0.9)
     run(brain, [piece(old), piece(NEW)])
@@ -163,7 +163,7 @@ def test_accesses_and_salience_of_a_source_are_stored(brain: Brain) -> None:
     assert (stored.access_count, stored.last_access_at, stored.salience) == (12, MARCH, 0.9)
 
 
-@pytest.mark.requirement("MG-15")
+@pytest.mark.requirement("MG-22")
 def test_memory_that_its_source_read_long_ago_is_fresh_on_the_day_of_its_import(
     brain: Brain,
 ) -> None:

@@ -61,7 +61,7 @@ def status(brain: Brain) -> tuple[ThreadStatus, tuple[str, ...]]:
     return thread.status, thread.tags
 
 
-@pytest.mark.requirement("MG-16")
+@pytest.mark.requirement("MG-23")
 def test_note_of_a_source_is_an_annotation_of_its_author_and_time(brain: Brain) -> None:
     report = give(brain, OLD, NOTE, replace(NOTE, about="a#9"))
     assert report.carried["annotations"] == 1
@@ -70,7 +70,7 @@ def test_note_of_a_source_is_an_annotation_of_its_author_and_time(brain: Brain) 
     assert (note.text, note.agent, note.at) == (NOTE.text, "charon", READ)
 
 
-@pytest.mark.requirement("MG-16")
+@pytest.mark.requirement("MG-23")
 def test_repeated_import_adds_no_note_twice_and_brings_none_back(brain: Brain) -> None:
     give(brain, OLD, NOTE)
     assert "annotations" not in give(brain, OLD, NOTE).carried
@@ -104,7 +104,7 @@ def test_secret_in_a_note_or_an_answer_is_not_stored(brain: Brain) -> None:
     assert secret not in str((notes(brain), receipts(brain)))
 
 
-@pytest.mark.requirement("MG-16")
+@pytest.mark.requirement("MG-23")
 def test_mail_of_a_source_waits_in_no_inbox_unless_it_says_so(brain: Brain) -> None:
     broadcast = replace(
         MAIL,
@@ -118,7 +118,7 @@ def test_mail_of_a_source_waits_in_no_inbox_unless_it_says_so(brain: Brain) -> N
     assert unread(brain, "newcomer") == []
 
 
-@pytest.mark.requirement("MG-16")
+@pytest.mark.requirement("MG-23")
 def test_receipt_of_a_source_has_reader_times_and_answer(brain: Brain) -> None:
     for _ in range(2):
         give(brain, MAIL, ANSWERED)
@@ -143,7 +143,7 @@ def test_receipt_of_another_is_imported_by_an_admin_alone(brain: Brain) -> None:
     assert receipts(brain)["vision"].answer is None
 
 
-@pytest.mark.requirement("MG-16")
+@pytest.mark.requirement("MG-23")
 def test_closed_thread_of_a_source_is_closed_and_tagged_once(brain: Brain) -> None:
     report = give(brain, MAIL, CLOSED, SourceThread(key="unknown", is_closed=True))
     assert report.carried["thread status"] == 1

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from commonbrain.ingestion.validation import Valid, validate
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import TaskDetail, TaskStatus, kind_and_label
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.sections import sections, split_blocks
+from tests.transfer.headings import HEADINGS
 
 NOTES = Path(__file__).parent / "samples" / "notes"
 
@@ -391,20 +393,48 @@ def test_each_bullet_and_independent_paragraph_is_a_memory(tmp_path: Path) -> No
     ]
 
 
-def test_heading_determines_the_kind_of_its_bullets(
+@pytest.mark.requirement("MG-17")
+def test_heading_determines_kind_and_label_of_its_bullets(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for heading, kind in [
-        ("Coding conventions", "rule"),
-        ("Open tasks", "task"),
-        ("Known bugs", "incident"),
-        ("Task runner", "fact"),
-        ("Architecture", "fact"),
-    ]:
-        with subtests.test(heading=heading, kind=kind):
-            text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
-            (draft,) = drafts(read_text(tmp_path, text))
-            assert draft.kind == kind
+    named = {"preference": ("rule", "preference"), "question": ("task", "question")}
+    for type_, rows in HEADINGS.items():
+        expected = kind_and_label(type_) or named[type_]
+        for heading, line in rows:
+            with subtests.test(heading=heading, type=type_):
+                (draft,) = drafts(read_text(tmp_path, f"# Shop\n\n## {heading}\n\n- {line}\n"))
+                assert (draft.kind, draft.label) == expected
+
+
+@pytest.mark.requirement("MG-17")
+def test_prohibition_and_checkbox_keep_their_kind_below_any_heading(tmp_path: Path) -> None:
+    text = (
+        "# Plan\n\n- Never deploy on a Friday evening\n- [ ] Order twelve new ropes\n"
+        "- [x] Paint the crane yellow\n- Alpha in May, beta in July\n"
+    )
+    found = [(one.kind, one.severity, one.label) for one in drafts(read_text(tmp_path, text))]
+    assert found == [
+        ("rule", "BLOCKER", None),
+        ("task", None, None),
+        ("task", None, None),
+        ("fact", None, "plan"),
+    ]
+    done = [one.detail for one in drafts(read_text(tmp_path, text))]
+    assert done == [None, None, TaskDetail(status=TaskStatus.DONE), None]
+
+
+@pytest.mark.requirement("MG-17")
+def test_nested_bullets_tables_and_code_stay_whole_below_a_heading(tmp_path: Path) -> None:
+    table = "| gate | key |\n|---|---|\n| north | 12 |\n| south | 14 |"
+    code = "```\nmake tables\n\nmake gates\n```"
+    nested = "The crane stops at noon\n  - the tide table has no row for it"
+    text = f"## Known bugs\n\n- {nested}\n- The lock jams in each frost\n\n{table}\n\n{code}\n"
+    bodies = [one.body for one in drafts(read_text(tmp_path, text))]
+    assert [body.partition("\n")[2] for body in bodies] == [
+        "The crane stops at noon\n- the tide table has no row for it",
+        "The lock jams in each frost",
+        f"{table}\n\n{code}",
+    ]
 
 
 @pytest.mark.requirement("MG-06")

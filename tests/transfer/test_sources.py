@@ -48,6 +48,12 @@ URLS = [
     "host=db.example user=ada password=s3cret",
     "jdbc:postgresql://ada:s3cret@db.example/brain",
     "https://s3cret@example.com/dump.json",
+    "redis://:s3cret@cache.example/0",
+    "host = db.example password = s3cret",
+    " postgresql+psycopg://ada:s3cret@db.example/brain",
+    "'postgresql+psycopg://ada:s3cret@db.example/brain'",
+    "ada:s3cret@db.example:5432/brain",
+    "brain.db#mysql://ada:s3cret@db.example/brain",
     f"host=db.example password=s3cret options={'x' * 300}",
     f"https://ada:s3cret@example.com/{'x' * 5_000}",
 ]

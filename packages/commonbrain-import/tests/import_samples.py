@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import ImportItem, OmittedContent, SourceRelation, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, OmittedContent
 from commonbrain.transfer.importers import InstalledImporters
 
 SAMPLES = Path(__file__).parent / "samples"
 IMPORTERS = InstalledImporters()
-Part = TypeVar("Part", Draft, SourceRelation, Unreadable, OmittedContent)
+Part = TypeVar("Part", bound=Content)
 
 
 def load(dump: Path, database: Path) -> Path:
@@ -47,4 +47,7 @@ def kinds(pieces: Iterable[ImportItem]) -> Counter[str]:
 
 
 def omitted(pieces: Iterable[ImportItem]) -> dict[str, int]:
-    return {one.what: one.count for one in only(OmittedContent, pieces)}
+    counts = Counter[str]()
+    for one in only(OmittedContent, pieces):
+        counts[one.what] += one.count
+    return dict(counts)

@@ -27,7 +27,7 @@ from commonbrain.model.kinds import AtomDetail, EventDetail, MessageDetail, Task
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import SourceRelation, Unreadable
+from commonbrain.transfer.importer import SourceReceipt, SourceRelation, Unreadable
 
 BRAIN_DB = SAMPLES / "brain-db"
 OLD_FILES = ("synapse.json", "stm.json", "working_memory.json", "categories.json")
@@ -72,16 +72,16 @@ def test_messages_of_brain_db_have_thread_sender_time_and_priority(folder: Path)
     assert ask.thread.subject == "Deploy order"
     assert isinstance(ask.detail, MessageDetail)
     assert isinstance(answer.detail, MessageDetail)
-    assert (ask.detail.sender, ask.detail.priority, ask.people) == (
+    assert (ask.detail.sender, ask.detail.priority, ask.detail.recipients) == (
         "helios",
         "action",
         ("claude-code",),
     )
-    assert answer.detail.sender == "claude-code"
-    # Nobody's inbox fills with what was said long ago.
-    assert ask.detail.recipients == ()
-    assert ask.occurred_at is not None
-    assert texts["No deploys on Friday."].people == ()
+    assert (answer.detail.sender, answer.detail.recipients) == ("claude-code", ())
+    assert ask.occurred_at == ask.believed_since is not None
+    freeze = texts["No deploys on Friday."].detail
+    assert isinstance(freeze, MessageDetail)
+    assert freeze.recipients == ()
 
 
 @pytest.mark.requirement("MG-04")
@@ -170,7 +170,19 @@ def test_older_files_of_the_folder_are_read_without_brain_db(tmp_path: Path) -> 
     assert kinds(pieces) == {"message": 4, "event": 5, "atom": 2, "rule": 1, "fact": 1}
     (link,) = only(SourceRelation, pieces)
     assert (link.type, link.strength) == (LinkType.CAUSES, 0.7)
-    assert omitted(pieces)["read receipts"] == 1
+    read_, acked = only(SourceReceipt, pieces)
+    assert (read_.message, read_.agent) == (acked.message, acked.agent)
+    assert read_.read_at == acked.acked_at is not None
+    assert acked.answer == "Will do, ingest goes first."
+    assert omitted(pieces) == {
+        "agents of the file": 2,
+        "auto_expire_days of the file": 1,
+        "capacity of the file": 1,
+        "embedding_text of memories": 3,
+        "observation_count of causal_links": 1,
+        "sources that name no agent": 5,
+        "version of the file": 1,
+    }
     (category,) = (one for one in by_body(pieces).values() if one.label == "category")
     assert category.body == "Category ops: Running the servers\nKeywords: deploy, backup"
 
@@ -190,9 +202,15 @@ def test_each_file_of_brain_db_can_be_imported_alone(
 @pytest.mark.requirement("MG-04")
 def test_omitted_parts_of_brain_db_are_counted(folder: Path) -> None:
     counted = omitted(read("brain-db", folder / "brain.db"))
-    assert counted["acknowledgements without a text"] == 1
-    assert counted["read receipts"] == 3
-    assert counted["templates of tasks"] > 0
+    assert counted == {
+        "completed_at of todos": 1,
+        "observation_count of causal_links": 1,
+        "position of working_memory": 1,
+        "sources that name no agent": 5,
+        "templates of tasks": 5,
+        "updated_at of messages": 1,
+        "updated_at of todos": 2,
+    }
 
 
 def test_unknown_table_of_brain_db_is_counted_by_its_name(folder: Path) -> None:

@@ -10,7 +10,6 @@ from import_samples import IMPORTERS, SAMPLES, by_body, kinds, load, omitted, on
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import EventDetail
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.transfer.importer import Unreadable
 
@@ -25,9 +24,9 @@ def test_memories_of_brainstem_are_imported_with_their_metadata(database: Path) 
     assert kinds(pieces) == {"event": 1, "fact": 2, "rule": 1, "episode": 1}
     texts = by_body(pieces)
     event = texts["The user wants the migration done before April planning."]
-    assert isinstance(event.detail, EventDetail)
-    assert event.detail.importance is not None
-    assert (event.author, event.tags) == ("a_ops", ("source:trace_8742",))
+    assert event.salience is not None
+    assert (event.author, event.original_ref) == ("a_ops", "trace_8742")
+    assert event.trust is Trust.TRUSTED_TOOL
     assert event.occurred_at is not None
     fact = texts["The staging database runs Postgres 16 in Frankfurt."]
     assert fact.expires_at is not None
@@ -39,7 +38,7 @@ def test_memories_of_brainstem_are_imported_with_their_metadata(database: Path) 
         Trust.UNTRUSTED_WEB
     )
     scopes = [one.scope for one in texts.values()]
-    assert scopes.count(Scope.PRIVATE) == 1
+    assert (scopes.count(Scope.PRIVATE), scopes.count(Scope.GLOBAL)) == (1, 1)
 
 
 def test_deleted_and_computed_rows_of_brainstem_are_counted_as_omitted(database: Path) -> None:
@@ -48,6 +47,13 @@ def test_deleted_and_computed_rows_of_brainstem_are_counted_as_omitted(database:
     assert counted["replies for idempotency keys"] == 6
     assert counted["links computed from shared words"] > 0
     assert "The staging database runs MySQL." not in by_body(read("brainstem", database))
+
+
+def test_column_of_a_later_version_of_brainstem_is_counted(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("ALTER TABLE memory_items ADD COLUMN mood TEXT DEFAULT 'calm'")
+    counted = omitted(read("brainstem", database))
+    assert counted["values of the unknown column memory_items.mood"] == 6
 
 
 def test_tenant_must_be_named_if_a_brainstem_database_has_several(database: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.extras import IMPORT_FORMATS
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from tests.working import a_worker
@@ -13,10 +14,26 @@ from tests.working import a_worker
 NOTES = "The lock of the harbour opens at noon in winter.\n"
 
 
-def test_url_of_an_unsupported_database_is_refused_without_its_password(brain: Brain) -> None:
-    with pytest.raises(InvalidInputError) as refusal:
-        brain.import_("open-brain", "mysql://ada:s3cret@db.example/brain")
-    assert "s3cret" not in str(refusal.value)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://ada:s3cret@db.example/brain",
+        "redis://:s3cret@cache.example/0",
+        "postgresql://ada:s3cret%zz@127.0.0.1:1/brain",
+        "host = 127.0.0.1 port = 1 password = 's3cret",
+    ],
+)
+def test_address_that_cannot_be_read_is_refused_without_its_password(
+    brain: Brain, subtests: pytest.Subtests, url: str
+) -> None:
+    for format_ in IMPORT_FORMATS:
+        with subtests.test(format=format_):
+            with pytest.raises(InvalidInputError) as foreground:
+                brain.import_(format_, url)
+            with pytest.raises(InvalidInputError) as background:
+                brain.jobs.import_(format_, Path(url))
+            for refusal in (foreground.value, background.value):
+                assert "s3cret" not in f"{refusal} {refusal.hint} {refusal.__cause__}"
 
 
 def finished(brain: Brain, job: JobView) -> JobView:

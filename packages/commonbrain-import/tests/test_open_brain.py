@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import LiteralString, cast
 
@@ -16,6 +17,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     ImportItem,
+    SourceAnnotation,
     SourceRelation,
     Unreadable,
     database_url,
@@ -78,7 +80,7 @@ def test_tables_of_a_second_schema_are_counted_as_omitted(postgres: Server) -> N
 
 
 def test_memories_of_the_first_version_have_their_metadata(first: list[ImportItem]) -> None:
-    assert kinds(first) == {"fact": 5, "rule": 2, "task": 1}
+    assert kinds(first) == {"fact": 4, "rule": 2, "task": 1}
     drafts = by_ref(first)
     decision = drafts["3"]
     assert (decision.kind, decision.label, decision.author) == ("fact", "decision", "cursor")
@@ -118,16 +120,36 @@ def test_pinned_guardrail_becomes_a_rule_and_one_with_triggers_a_skill(
     assert skill.detail.skill["name"] == "ollama-shutdown-graceful"
 
 
-def test_corrections_and_annotations_of_the_first_version_become_relations(
+def test_corrections_of_the_first_version_have_their_reasons_and_times(
     first: list[ImportItem],
 ) -> None:
-    assert relations(first) == [
-        ("3/annotation", "3", LinkType.ABOUT),
-        ("2", "1", None),
-        ("3", "2", None),
+    moved, changed = only(SourceRelation, first)
+    assert relations(first) == [("2", "1", None), ("3", "2", None)]
+    assert (moved.reason, changed.reason) == ("It moved to systemd.", "It has a socket now.")
+    # One has a time of its own, the other that of what corrects it.
+    assert [one.at and one.at.isoformat() for one in (moved, changed)] == [
+        "2026-01-05T11:00:00+00:00",
+        "2026-01-09T10:00:00+00:00",
     ]
-    annotation = by_ref(first)["3/annotation"]
-    assert annotation.body == "The socket unit is in the infra repository."
+
+
+def test_annotation_of_the_first_version_is_an_annotation(first: list[ImportItem]) -> None:
+    assert only(SourceAnnotation, first) == [
+        SourceAnnotation(about="open-brain#3", text="The socket unit is in the infra repository.")
+    ]
+
+
+def test_memory_of_the_first_version_keeps_its_author_and_its_times(
+    first: list[ImportItem],
+) -> None:
+    decision, insight = by_ref(first)["3"], by_ref(first)["1"]
+    times = (decision.occurred_at, decision.believed_since, insight.last_access_at)
+    assert [one and one.isoformat() for one in times] == [
+        "2026-01-08T09:00:00+00:00",
+        "2026-01-09T10:00:00+00:00",
+        "2026-01-20T10:00:00+00:00",
+    ]
+    assert (decision.author, insight.access_count) == ("cursor", 4)
 
 
 def test_omitted_parts_of_the_first_version_are_counted(first: list[ImportItem]) -> None:
@@ -135,8 +157,6 @@ def test_omitted_parts_of_the_first_version_are_counted(first: list[ImportItem])
         "action items that the texts state": 1,
         "triggers that no skill has": 1,
         "vectors": 3,
-        "access counts": 1,
-        "reasons of corrections": 2,
         "audit entries": 2,
     }
 
@@ -144,8 +164,8 @@ def test_omitted_parts_of_the_first_version_are_counted(first: list[ImportItem])
 def test_memories_of_the_second_version_have_the_fields_of_their_kind(
     second: list[ImportItem],
 ) -> None:
-    # An annotation is a fact; two action items are tasks; the handoff is an episode.
-    assert kinds(second) == {"rule": 3, "fact": 3, "incident": 1, "task": 4, "episode": 1}
+    # Two action items are tasks; the handoff is an episode.
+    assert kinds(second) == {"rule": 3, "fact": 2, "incident": 1, "task": 4, "episode": 1}
     drafts = by_ref(second)
     rule = drafts["rule/2"]
     assert (rule.severity, rule.headline) == ("BLOCKER", "Deploy only from signed tags")
@@ -174,13 +194,55 @@ def test_action_items_of_the_second_version_require_no_acknowledgement(
     details = [by_ref(second)[f"action-item/{n}"].detail for n in (1, 2)]
     assert [one.status for one in details if isinstance(one, TaskDetail)] == ["open", "done"]
     assert not any(one.must_ack for one in details if isinstance(one, TaskDetail))
+    assert by_ref(second)["action-item/1"].tags == ("rule",)
+    answer = SourceAnnotation(
+        about="open-brain-v2#action-item/2",
+        text="already_done: Ana called them.",
+        author="cursor",
+        at=datetime(2026, 2, 3, 8, tzinfo=UTC),
+    )
+    assert answer in only(SourceAnnotation, second)
+
+
+def test_corrections_of_the_second_version_have_the_time_of_the_newer_one(
+    second: list[ImportItem],
+) -> None:
+    rule, fact = [one for one in only(SourceRelation, second) if one.type is None]
+    assert (rule.reason, fact.reason) == ("Branches can be moved.", "switched tools")
+    assert (rule.at, fact.at) == (
+        datetime(2026, 2, 3, 9, tzinfo=UTC),
+        datetime(2026, 2, 6, 9, tzinfo=UTC),
+    )
+
+
+def test_rule_that_was_withdrawn_is_counted_as_omitted(second: list[ImportItem]) -> None:
+    assert "rule/4" not in by_ref(second)
+    assert omitted(second) == {
+        "archived marks": 1,
+        "audit entries": 3,
+        "deleted memories": 1,
+        "severities that no rule has": 1,
+        "times of the last change": 2,
+        "withdrawn rules": 1,
+    }
+
+
+def test_values_that_a_later_version_adds_are_counted_as_omitted(tmp_path: Path) -> None:
+    later = tmp_path / "later.sql"
+    text = (OPEN_BRAIN / "v2.dump.sql").read_text("utf-8")
+    text = text.replace(
+        "v2.tasks (id, content, project, priority", "v2.tasks (id, content, project, mood"
+    )
+    later.write_text(text + "COPY v2.orders (id) FROM stdin;\n1\n\\.\n", "utf-8")
+    counts = omitted(read("open-brain", later))
+    assert counts["values of the unknown column tasks.mood"] == 2
+    assert counts["other tables"] == 1
 
 
 def test_relations_of_the_second_version_are_carried_over(second: list[ImportItem]) -> None:
     assert relations(second) == [
         ("action-item/1", "incident/1", LinkType.ABOUT),
         ("action-item/2", "incident/1", LinkType.ABOUT),
-        ("fact/2/annotation", "fact/2", LinkType.ABOUT),
         ("rule/2", "rule/1", None),
         ("fact/2", "fact/1", None),
         ("incident/1", "rule/2", LinkType.SUPPORTS),
@@ -189,7 +251,7 @@ def test_relations_of_the_second_version_are_carried_over(second: list[ImportIte
     assert "fact/3" not in by_ref(second)
 
 
-@pytest.mark.parametrize(("version", "count"), [("v1", 8), ("v2", 12)])
+@pytest.mark.parametrize(("version", "count"), [("v1", 7), ("v2", 11)])
 def test_importing_from_open_brain_twice_stores_each_memory_once(
     brain: Brain, version: str, count: int
 ) -> None:
@@ -206,6 +268,20 @@ def test_corrected_memory_of_open_brain_is_not_recalled(brain: Brain) -> None:
     bodies = {item.body for item in brain.recall("Where are the tickets?").items}
     assert "Tickets are in Linear now." in bodies
     assert "Tickets are in Trello." not in bodies
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3cret%zz@127.0.0.1:1/brain",
+        "host=127.0.0.1 port=1 password=open s3cret",
+        "host=127.0.0.1 port=1 password='s3cret",
+    ],
+)
+def test_malformed_address_is_refused_without_its_password(brain: Brain, url: str) -> None:
+    with pytest.raises(InvalidInputError, match="malformed") as refused:
+        brain.import_("open-brain", url)
+    assert "s3cret" not in f"{refused.value} {refused.value.hint} {refused.value.__cause__}"
 
 
 def test_password_of_a_database_is_in_neither_errors_nor_reports(
@@ -225,7 +301,7 @@ def test_password_of_a_database_is_in_neither_errors_nor_reports(
             connection.execute(cast("LiteralString", statements))
         report = brain.import_("open-brain", database.owner, dry_run=True)
     password = database.owner.partition("@")[0].rpartition(":")[2]
-    assert report.read == 8
+    assert report.read == 7
     assert f":{password}@" not in report.source
     assert report.source.startswith("postgresql://")
 

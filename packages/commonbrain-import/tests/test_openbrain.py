@@ -1,5 +1,6 @@
 """OpenBrain: dumps by the real mariadb-dump of a table made after its public migrations."""
 
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def test_memories_of_a_dump_are_imported_with_their_metadata() -> None:
     decision = drafts[f"{ID}2"]
     assert (decision.label, decision.author, decision.project) == ("decision", "charon", "eaas")
     assert (decision.confidence, decision.tags) == (0.9, ("verdict", "model"))
+    assert decision.occurred_at == decision.believed_since
     assert decision.occurred_at is not None
     assert decision.occurred_at.isoformat() == "2026-03-05T10:00:00+00:00"
     bug = drafts[f"{ID}3"]
@@ -45,8 +47,30 @@ def test_corrected_memory_becomes_a_relation_and_a_deleted_one_is_counted() -> N
     (relation,) = only(SourceRelation, pieces)
     assert (relation.first, relation.second) == (f"openbrain#{ID}2", f"openbrain#{ID}1")
     assert relation.type is None
-    assert omitted(pieces) == {"deleted memories": 1, "statements for other tables": 1}
+    assert relation.at == datetime(2026, 3, 5, 10, tzinfo=UTC)
+    assert omitted(pieces) == {
+        "deleted memories": 1,
+        "statements for other tables": 1,
+        "times of the last change": 6,
+    }
     assert f"{ID}6" not in by_ref(pieces)
+
+
+def test_values_of_openbrain_that_a_later_version_adds_are_counted_as_omitted(
+    tmp_path: Path,
+) -> None:
+    later = tmp_path / "dump.sql"
+    text = (OPENBRAIN / "dump.sql").read_text("utf-8")
+    text = text.replace("`source` varchar", "`mood` varchar")
+    created = "'2026-03-08 10:00:00'"
+    text = text.replace(
+        f"'2031-01-01 00:00:00',NULL,{created},{created}",
+        f"'2031-01-01 00:00:00',{created},{created},{created}",
+    )
+    later.write_text(text, "utf-8")
+    counts = omitted(read("openbrain", later))
+    assert counts["values of the unknown column mood"] == 3
+    assert counts["times of the vectors"] == 1
 
 
 def test_dump_with_one_statement_per_row_is_read_the_same() -> None:

@@ -1,10 +1,19 @@
 """The routes `/v0/memory` take and give the bodies of Brainstem."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from commonbrain_server.http.app import make_app
+from commonbrain_server.http.authentication import ProtectedResource
+from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of, tenants_of
 from httpx2 import Response
 from starlette.testclient import TestClient
+
+from commonbrain.client import Brain
+from commonbrain.model.scope import Role, Trust
+from tests.guarded import an_access
+from tests.serving import calling
 
 REMEMBER: dict[str, Any] = {
     "agent_id": "ann",
@@ -26,6 +35,31 @@ RECALL: dict[str, Any] = {
     "budget": {"max_items": 12, "max_tokens": 1400},
     "filters": {"trust_min": 0.5, "types": ["fact", "episode", "policy"]},
 }
+
+
+SPECIFIED_WRITE: dict[str, Any] = {
+    "tenant_id": "t_123",
+    "agent_id": "a_ops",
+    "scope": "team",
+    "items": [
+        {
+            "type": "event",
+            "text": "User requires migration completion before April planning cycle.",
+            "source_ref": "trace_8742",
+            "trust_level": "trusted_tool",
+        }
+    ],
+    "idempotency_key": "f6f8f2dd-5d78-4ec4-bfc5-d6ab6e7dc64b",
+}
+SPECIFIED_RECALL: dict[str, Any] = {
+    "tenant_id": "t_123",
+    "agent_id": "a_planner",
+    "query": "What constraints did the user give for migration?",
+    "scope": "team",
+    "budget": {"max_items": 12, "max_tokens": 1400},
+    "filters": {"trust_min": 0.5, "types": ["fact", "episode", "policy"]},
+}
+"""The sample bodies of Brainstem's specification."""
 
 
 def written(client: TestClient, *items: dict[str, Any], **more: object) -> dict[str, Any]:
@@ -164,3 +198,47 @@ def test_body_of_another_shape_is_refused_with_422(
     for route, body in bodies:
         with subtests.test(route=route, body=body):
             assert ann.post(f"/v0/memory/{route}", json=body).status_code == 422
+
+
+@pytest.mark.requirement("DO-10", "DO-26")
+def test_sample_bodies_of_the_specification_work_as_they_are(brain: Brain) -> None:
+    tenants_of(brain).make("t_123")
+    admin = admin_of(Brain(brain.services, replace(brain.caller, tenant="t_123")))
+    admin.set_agent("a_ops", AgentRequest(role=Role.WRITER, trust_ceiling=Trust.TRUSTED_TOOL))
+    keys = {
+        name: str(admin.create_key(KeyRequest(agent=name, role=Role.WRITER)).text)
+        for name in ("a_ops", "a_planner")
+    }
+    ops, planner = ({"Authorization": f"Bearer {key}"} for key in keys.values())
+    resource = ProtectedResource(url="http://127.0.0.1:8377")
+    with calling(make_app(brain, an_access(brain), resource=resource), key=None) as client:
+        stored = client.post("/v0/memory/remember", json=SPECIFIED_WRITE, headers=ops).json()
+        facts = client.post("/v0/memory/recall", json=SPECIFIED_RECALL, headers=planner).json()
+        filters = {"filters": {"trust_min": 0.5, "types": ["event"]}}
+        events = client.post(
+            "/v0/memory/recall", json=SPECIFIED_RECALL | filters, headers=planner
+        ).json()
+        [id_] = stored["memory_ids"]
+        named = {"tenant_id": "t_123", "agent_id": "a_planner"}
+        shown = client.get(f"/v0/memory/{id_}", params=named, headers=planner).json()
+
+    assert stored == {"accepted": 1, "rejected": 0, "memory_ids": [id_], "warnings": []}
+    assert (facts["items"], facts["conflicts"]) == ([], [])
+    [event] = events["items"]
+    assert (event["memory_id"], event["source_ref"]) == (id_, "trace_8742")
+    assert (shown["tenant_id"], shown["agent_id"]) == ("t_123", "a_ops")
+    assert shown["trust_level"] == "trusted_tool"
+
+
+@pytest.mark.requirement("DO-26")
+def test_json_payload_is_returned_as_it_was_stored(ann: TestClient) -> None:
+    payload = {"ticket": "OPS-7", "owners": ["ada", None], "window": {"days": 3, " note ": " x "}}
+    plain, full = (
+        {"type": "event", "text": text, "json_payload": given}
+        for text, given in (("The mill was cleaned.", None), ("The mill was painted.", payload))
+    )
+    reply = written(ann, plain, full)
+    shown = [ann.get(f"/v0/memory/{id_}").json() for id_ in reply["memory_ids"]]
+
+    assert [one["json_payload"] for one in shown] == [None, payload]
+    assert "importance" in shown[0]["detail"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from commonbrain.model.errors import InvalidInputError
 
-TENANTS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
+TENANTS = st.from_regex(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?", fullmatch=True)
 
 
 @given(
@@ -44,6 +44,6 @@ def test_text_that_is_no_key_is_read_as_none(text: str) -> None:
 
 
 def test_name_of_a_tenant_that_keys_cannot_contain_is_refused(subtests: pytest.Subtests) -> None:
-    for name in ("", "-a", "a-", "a_b", "A", "ä", "a" * 64, "a b", "a\n", "a.b"):
+    for name in ("", "-a", "a-", "_a", "a_", "A", "ä", "a" * 64, "a b", "a\n", "a.b"):
         with subtests.test(name=name), pytest.raises(InvalidInputError):
             check_tenant_name(name)

@@ -19,6 +19,7 @@ from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visibl
 from commonbrain.security.authority import check_is_person
 from commonbrain.services import Services
 from commonbrain.storage.interface import ADMITTING, AccessEntry
+from commonbrain.text.tokens import estimate
 
 INTERNAL_ERROR: Final = "internal"
 """The code of an unexpected error."""
@@ -34,6 +35,16 @@ class Call:
 
     outcome: str = OK
     http_status: int = _OK_STATUS
+    session: str | None = None
+    """The session that it started."""
+    tokens: int = 0
+    """Approximate tokens of its reply, which its caller is shown."""
+
+    def record_reply(self, operation: Operation[Any, ReplyT], reply: ReplyT) -> None:
+        """Record the exit code and the size of a reply, and the session that it names."""
+        self.record_exit_code(operation.exit_code(reply))
+        self.session = getattr(reply, "session", None)
+        self.tokens = getattr(reply, "tokens", 0) or estimate(operation.render_text(reply))
 
     def record_exit_code(self, exit_code: int) -> None:
         """Record the exit code of the reply."""
@@ -103,17 +114,19 @@ def _record(
     brain: Brain, describe_call: CallContext, *, call: Call, at: datetime, duration_ms: float
 ) -> None:
     services, caller = brain.services, brain.caller
+    tokens = {"tokens": call.tokens} if call.tokens else {}
+    shown = replace(describe_call, arguments={**tokens, **describe_call.arguments})
     event = ToolEvent(
         id=ids.make_id(at, services.random_source.bits(ids.RANDOM_BITS)),
         tenant=caller.tenant,
         at=at,
-        session=caller.session,
+        session=caller.session or call.session,
         agent=caller.agent,
         tool=describe_call.operation.name,
         transport=describe_call.transport,
         duration_ms=round(duration_ms, 3),
         outcome=call.outcome,
-        args=describe_call.args,
+        args=shown.args,
     )
     services.journal.note(event)
     services.telemetry.called(event, http_status=call.http_status)
@@ -284,5 +297,8 @@ def dispatch(
                 wait_s=REFUSAL_WRITE_WAIT_S,
             )
             raise
-        call.record_exit_code(operation.exit_code(reply))
+        if transport is Transport.WEB:
+            call.record_exit_code(operation.exit_code(reply))
+        else:
+            call.record_reply(operation, reply)
         return reply

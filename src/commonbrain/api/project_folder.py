@@ -7,14 +7,13 @@ the user trusted that name for that file.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.folders import make_private_folder
+from commonbrain.folders import make_private_folder, name_digest
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.values import dataclass
 from commonbrain.observability.hook_runs import state_folder
 from commonbrain.working_tree import DEPTH_MAX, Repository
 
@@ -168,7 +167,7 @@ def _trusted(state: Path | None) -> frozenset[str]:
 
 
 def _digest(file: _FolderFile) -> str:
-    return sha256(f"{file.path.resolve()}\0{file.project}".encode(errors="replace")).hexdigest()
+    return name_digest(f"{file.path.resolve()}\0{file.project}")
 
 
 def _repository(folder: Path) -> str | None:

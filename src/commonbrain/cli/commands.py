@@ -193,7 +193,7 @@ def build_command(
                 from commonbrain.cli.worker import follow_job  # noqa: PLC0415
 
                 reply = follow_job(brain, reply, is_shown=not as_json)
-            call.record_exit_code(operation.exit_code(reply))
+            call.record_reply(operation, reply)
         if as_csv and operation.to_csv:
             state.output.print_text(operation.to_csv(reply))
             raise typer.Exit(operation.exit_code(reply))

@@ -30,6 +30,7 @@ from commonbrain.coordination.session_registry import (
     find_dead_sessions,
     new_session,
     open_session,
+    program_caller,
 )
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
@@ -41,6 +42,7 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import (
     KINDS,
+    Kind,
     MessageDetail,
     Severity,
     TaskDetail,
@@ -57,13 +59,11 @@ from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Authority, Caller
 from commonbrain.model.sessions import (
     METADATA_SHOWN,
-    UNKNOWN,
     WORKTREE,
-    ClientInfo,
     Session,
     is_idle,
 )
-from commonbrain.model.skills import skill_of
+from commonbrain.model.skills import Skill, skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.retrieval.skills import always_on, match_skills
@@ -112,7 +112,7 @@ def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntr
     """Convert a task, with the details needed to choose one."""
     detail = memory.detail
     if not isinstance(detail, TaskDetail):
-        return entry(memory)
+        return entry(memory, _elsewhere(memory, caller.project))
     is_taken = detail.lease_until is not None and detail.lease_until > now
     taken = is_taken and detail.lease_holder not in {None, caller.session}
     return entry(
@@ -190,6 +190,8 @@ def attach_early_events(services: Services, caller: Caller) -> None:
         services.early.drain(caller.tenant, caller.agent, write=write)
 
 
+_ANY: Final = Skill(name="")
+"""The trigger of what has none: it holds in every project."""
 _T = TypeVar("_T")
 _Entries = Listed[BriefingEntry]
 
@@ -207,6 +209,7 @@ def gather_material(
     """
     tx, caller, now, project = unit.tx, unit.caller, unit.now, unit.caller.project
     blockers, patterns, tasks = _rules_and_tasks(unit, task_vector)
+    skills, handoff = _skills(unit), _handoff(unit)
     pending = pending_items(tx, caller, project=project, now=now)
     changes = _changes(unit)
     mail = unread_of(tx, caller, project=project, now=now)
@@ -229,14 +232,15 @@ def gather_material(
     ]
     return BriefingMaterial(
         blockers=blockers,
-        skills=_skills(unit),
+        skills=skills,
         notes=_first(unit, "notes", entries=notes),
         action_items=_first(unit, "action_items", entries=items),
         unconfirmed=_first(unit, "unconfirmed", entries=map(entry, _unconfirmed(unit))),
-        handoff=_handoff(unit),
+        handoff=handoff,
         urgent=_first(unit, "urgent", entries=urgent),
         unread=mail.count,
         siblings=_first(unit, "siblings", entries=siblings),
+        pinned=_pinned(unit, task_vector, others=(*skills.first, *tasks.first, handoff, *urgent)),
         patterns=patterns,
         tasks=tasks,
         changes=Listed(first=changes, total=len(changes)),
@@ -346,9 +350,43 @@ def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
     """Choose patterns of people, then pinned ones, then the nearest to the task, then new ones."""
     ranks = unit.tx.briefing.patterns(active_scope(unit, "patterns"))
-    near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(ranks))
-    order = sorted(ranks, key=lambda id_: (ranks[id_], near.get(id_, -1.0)), reverse=True)
+    order = _by_precedence(unit, ranks, task_vector=task_vector)
     return RankedRule(ids=tuple(order[: _section_limit(unit, "patterns")]), total=len(ranks))
+
+
+def _by_precedence(
+    unit: UnitOfWork, ranks: Mapping[int, int], *, task_vector: Matrix | None
+) -> list[int]:
+    """Sort by precedence, then the nearest to the task, then in the given order."""
+    near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(ranks))
+    return sorted(ranks, key=lambda id_: (ranks[id_], near.get(id_, -1.0)), reverse=True)
+
+
+def _pinned(
+    unit: UnitOfWork,
+    task_vector: Matrix | None,
+    *,
+    others: Iterable[BriefingEntry | InheritedHandoff | None],
+) -> _Entries:
+    """List the pinned memories that other sections do not: of people, then nearest to the task."""
+    shown = {ids.parse(ids.MEMORY, one.id) for one in others if one is not None}
+    ranks = unit.tx.briefing.pinned(active_scope(unit, "pinned"))
+    left = {id_: rank for id_, rank in ranks.items() if id_ not in shown}
+    order = _by_precedence(unit, left, task_vector=task_vector)[: _section_limit(unit, "pinned")]
+    known = unit.tx.memories.get(order)
+    memories = [known[id_] for id_ in order if id_ in known and _holds(unit, known[id_])]
+    project = unit.caller.project
+    memories = [one for one in memories if (skill_of(one) or _ANY).holds_in(project)]
+    earlier = _earlier(unit, memories)
+    entries = tuple(_noted(_pinned_entry(unit, one), earlier.get(one.id)) for one in memories)
+    # Entries that the caller may not see are not counted either.
+    return Listed(first=entries, total=len(left) - len(order) + len(entries))
+
+
+def _pinned_entry(unit: UnitOfWork, memory: Memory) -> BriefingEntry:
+    if memory.kind is Kind.RULE:
+        return skill_entry(memory)
+    return task_entry(memory, unit.caller, now=unit.now)
 
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:
@@ -508,21 +546,21 @@ class Boot:
 
     def _caller(self, project: str | None, client: str | None) -> Caller:
         named = normalise_line(client or "")
-        contact = self.caller.contact
-        if self.caller.session is None and contact == UNKNOWN:
-            # A program that uses the library is its own client.
-            processes = self.services.processes
-            contact = ClientInfo(cwd=processes.folder(), process=processes.own())
+        contact = program_caller(self.services, self.caller).contact
         if named:
             contact = replace(contact, client=named[:NAME_CHARS_MAX])
         return replace(self.caller, project=project, contact=contact)
 
     def _embed_task(self, caller: Caller, task: str, *, degraded: list[str]) -> Matrix | None:
-        """Embed the task once, only if there are patterns to choose."""
+        """Embed the task once, only if there are patterns or pinned memories to choose."""
         if not task:
             return None
         with read_unit(self.services, caller) as unit:
-            if not unit.tx.briefing.has_patterns(active_scope(unit, "patterns")):
+            board = unit.tx.briefing
+            if not (
+                board.has_patterns(active_scope(unit, "patterns"))
+                or board.pinned(active_scope(unit, "pinned"))
+            ):
                 return None
         try:
             return self.services.embedder.query(task)

@@ -99,6 +99,8 @@ class Briefing:
     urgent: tuple[BriefingEntry, ...] = ()
     """Unread urgent messages."""
     siblings: tuple[SiblingSession, ...] = ()
+    pinned: tuple[BriefingEntry, ...] = ()
+    """Pinned memories that no other section shows."""
     patterns: tuple[BriefingEntry, ...] = ()
     tasks: tuple[BriefingEntry, ...] = ()
     changes: tuple[BriefingEntry, ...] = ()
@@ -158,6 +160,7 @@ def _changing_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]
     yield "handoff", handoff_lines(briefing.handoff) if briefing.handoff else ()
     yield "messages", _message_lines(briefing)
     yield "siblings", _titled("OTHER SESSIONS HERE", map(session_line, briefing.siblings))
+    yield "pinned", _section("PINNED", briefing.pinned)
     yield "patterns", _section("PATTERNS", briefing.patterns)
     yield "tasks", _section("TASKS", briefing.tasks)
     yield "changes", _section("CHANGED LATELY", briefing.changes)
@@ -265,6 +268,7 @@ _BY_IMPORTANCE: Final = (
     "handoff",
     "urgent",
     "siblings",
+    "pinned",
     "patterns",
     "tasks",
     "changes",
@@ -311,6 +315,7 @@ class BriefingMaterial:
     urgent: Listed[BriefingEntry] = field(default_factory=_none)
     unread: int = 0
     siblings: Listed[SiblingSession] = field(default_factory=_none)
+    pinned: Listed[BriefingEntry] = field(default_factory=_none)
     patterns: Listed[BriefingEntry] = field(default_factory=_none)
     tasks: Listed[BriefingEntry] = field(default_factory=_none)
     changes: Listed[BriefingEntry] = field(default_factory=_none)

@@ -27,10 +27,10 @@ _SPENT: Final = ("tokens_in", "tokens_out")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUse:
-    """Tokens that a session or all sessions cost in addition to what agents asked for."""
+    """Tokens that the memory cost a session, or all sessions."""
 
     shown: int = 0
-    """Tokens that hooks showed to agents."""
+    """Tokens of the replies and hooks that a session was shown; of all sessions, of hooks alone."""
     background: int = 0
     """Tokens of a language model that background jobs spent."""
 
@@ -46,7 +46,7 @@ def token_use(
     *,
     now: datetime,
     session: str | None,
-    runs: Sequence[HookRun] | None = None,
+    runs: Sequence[HookRun] = (),
 ) -> TokenUse:
     """Count the tokens of a session, or those of the last 30 days that the caller may see.
 
@@ -55,17 +55,17 @@ def token_use(
         caller: who asks.
         now: the current time.
         session: only this session; None for all.
-        runs: the runs of hooks to count, if they were read already.
+        runs: the runs of hooks to count if it is None.
 
     """
     own = None if caller.role is Role.ADMIN and session is None else caller.agent
     since = now - WINDOW
-    if runs is None:
-        runs = tx.events.of_hooks(limit=EVENTS_WINDOW, since=since, session=session, agent=own)
     reflections = JobFilter(kind=REFLECT, agent=own, session=session, since=since)
     reached = tx.jobs.progress(reflections, limit=EVENTS_WINDOW)
     return TokenUse(
-        shown=sum(one.shown.tokens for one in runs),
+        shown=sum(one.shown.tokens for one in runs)
+        if session is None
+        else tx.events.tokens_shown(caller.agent, session, limit=EVENTS_WINDOW),
         background=sum(one.get(name, 0) for one in reached for name in _SPENT),
     )
 

@@ -22,6 +22,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
+    UNKNOWN,
     ClientInfo,
     Ending,
     Session,
@@ -263,6 +264,24 @@ def resume_session(services: Services, caller: Caller) -> Session | None:
     if known is not None:
         touch_session(services, replace(caller, session=known.key))
     return known
+
+
+def program_caller(services: Services, caller: Caller) -> Caller:
+    """Return the caller; a program that uses the library without a session is its own client."""
+    if caller.session is not None or caller.contact != UNKNOWN:
+        return caller
+    processes = services.processes
+    own = ClientInfo(cwd=processes.folder(), process=processes.own())
+    return replace(caller, contact=own)
+
+
+def resumed_caller(services: Services, caller: Caller) -> Caller:
+    """Return the caller; one that uses the library is in the session that its program booted."""
+    program = program_caller(services, caller)
+    session = None if program is caller else resume_session(services, program)
+    if session is None:
+        return caller
+    return replace(program, session=session.key, project=caller.project or session.project)
 
 
 def own_session(unit: UnitOfWork) -> Session:

@@ -515,7 +515,8 @@ class Sessions:
             prepare_handoff(self.services, self.caller, handoff=parts) if hands_over else None
         )
         job = None
-        # Read before the write, which other writers wait for.
+        # Calls wait to be written; read before the write, which other writers wait for.
+        self.services.journal.flush()
         with read_unit(self.services, self.caller) as unit:
             spent = token_use(unit.tx, self.caller, now=unit.now, session=self.caller.session)
         with write_unit(self.services, self.caller) as unit:

@@ -130,6 +130,13 @@ class EmbeddingSpace:
             origin=self.threshold_origin,
         )
 
+    @property
+    def related_threshold(self) -> float:
+        """Half-way between relevant and similar; similar itself if that was never measured."""
+        if self.threshold_origin == CAUTIOUS.origin:
+            return self.similar_threshold
+        return (self.relevance_threshold + self.similar_threshold) / 2
+
     def under(self, parameters: Parameters) -> EmbeddingSpace:
         """Return this space with the threshold that settings and a tenant's policy set."""
         similar = parameters.similar_threshold

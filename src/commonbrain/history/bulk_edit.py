@@ -25,6 +25,7 @@ from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
+from commonbrain.retrieval.citations import missing_places
 from commonbrain.security.authority import Proposal
 from commonbrain.services import Services
 
@@ -101,13 +102,18 @@ class BulkEdit:
             preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
         if confirm is None or confirm != preview.count:
             return preview
+        is_review = chosen is BulkAction.REVIEW
+        gone = missing_places(selection.taken, self.caller) if is_review else {}
         with write_unit(self.services, self.caller) as unit:
             selection = _selected(unit, given)
             preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
             if confirm != preview.count:
                 return preview
             for memory in selection.taken:
-                proposal = Proposal(op=recorded_as, id=memory.id, reason=why, arguments=arguments)
+                places = {"gone": gone[memory.id]} if memory.id in gone else {}
+                proposal = Proposal(
+                    op=recorded_as, id=memory.id, reason=why, arguments={**arguments, **places}
+                )
                 _change(unit, memory, action=chosen, proposal=proposal)
             affected = unit.propagate_invalidation()
         continue_propagation(self.services, self.caller)

@@ -39,7 +39,7 @@ from commonbrain.model.tasks import (
     must_be_acknowledged,
 )
 from commonbrain.model.timestamps import instant
-from commonbrain.retrieval.citations import without_missing
+from commonbrain.retrieval.citations import without_places
 from commonbrain.security.authority import (
     Proposal,
     check_authorized,
@@ -235,10 +235,10 @@ def vote_of(agent: str, changes: Iterable[Revision]) -> int:
     return max(-1, min(total, 1))
 
 
-def review(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+def review(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Confirm a memory that needs review; it cites no code any more that is gone."""
     check_current(memory, unit.now)
-    cited = without_missing(memory, unit.caller)
+    cited = without_places(memory, proposal.arguments.get("gone", ()))
     return ChangePlan(steps=(*resolve_reviews_steps(unit, memory), *amend_steps(memory, cited)))
 
 

@@ -51,7 +51,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import WITHDRAW, Decision
-from commonbrain.retrieval.citations import without_missing
+from commonbrain.retrieval.citations import missing_places, without_places
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import (
     Proposal,
@@ -309,7 +309,8 @@ class Revise:
             parameters=self.services.parameters_for(self.caller),
         )
         author = CitingAuthor(self.caller, self.services.secret_scanner)
-        prepared = author.cite_code(prepared, replaces=without_missing(old, self.caller).payload)
+        gone = missing_places([old], self.caller).get(old.id, [])
+        prepared = author.cite_code(prepared, replaces=without_places(old, gone).payload)
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         made = embed_drafts([prepared], self.caller, services=self.services)
@@ -472,7 +473,11 @@ class Revise:
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Confirm a memory that needs review, with the reason why it is still valid."""
-        return self._do(Action.REVIEW, id, reason=self._reason(reason))
+        why = self._reason(reason)
+        with read_unit(self.services, self.caller) as unit:
+            memory = unit.fetch(ids.parse(ids.MEMORY, id))
+        arguments = {"gone": missing_places([memory], self.caller).get(memory.id, [])}
+        return self._do(Action.REVIEW, id, reason=why, arguments=arguments)
 
     def preview(self, id: str) -> AffectedDependents:  # noqa: A002 the public name is id
         """Return which memories would need review or be archived if this one became invalid."""

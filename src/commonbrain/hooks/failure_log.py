@@ -27,6 +27,7 @@ from commonbrain.model.limits import PATH_CHARS_MAX
 from commonbrain.observability.hook_runs import HookRuns, ShownCounts, drop_old
 from commonbrain.runtime.callers import store_may_be_sealed
 from commonbrain.runtime.local_socket import lock_file
+from commonbrain.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from commonbrain.ingestion.failures import FixedFailure
@@ -46,26 +47,26 @@ _LOCK_S: Final = 0.05
 _POLL_S: Final = 0.002
 _NO_CODE: Final = frozenset({".md", ".rst", ".txt", ".adoc"})
 """Documents, which no command runs."""
-_TEST_FILE: Final = re.compile(
+_TEST_FILE: Final = lazy_pattern(
     r"(?:^|[/\\])(?:tests?|__tests__|spec)[/\\]|(?:^|[/\\._-])(?:test|spec)s?[._]|"
     r"(?:^|[/\\])test_|(?:Test|Tests|IT|Spec)\.\w+$"
 )
-_TOKEN: Final = re.compile(r"\w+")
-_CHANGING: Final = re.compile(
+_TOKEN: Final = lazy_pattern(r"\w+")
+_CHANGING: Final = lazy_pattern(
     r"(?:^|[\s:;&|])(?:install|add|up(?:date|grade)?|sync|tidy|gen(?:erate)?|merge|accept|prepare"
     r"|repair|apply|(?:make)?migrat(?:e|ions)|mv|cp|rm|mkdir|chmod|ln|touch|export|set|config|init"
     r"|(?:--)?(?:fix|write)|format|fmt|reset|clean|pull|checkout|(?:re)?start|create|enable|login"
     r"|seed)(?=$|[\s;&|])|(?:^|\s)sed\s+-i|(?<![-=&\d])>>?\s*[\w./~$]"
 )
 """What installs, generates or configures."""
-_READ_ONLY: Final = re.compile(
+_READ_ONLY: Final = lazy_pattern(
     r"^\s*(?:cat|head|tail|less|ls|find|tree|wc|grep|rg|ag|sed -n|awk|echo|pwd|diff|test|which|env"
     r"|date|sleep|curl|wget|jq|file|stat|ps|git (?:status|log|diff|show|blame|grep|branch))(?:\s|$)"
 )
 """What shows something and runs nothing of the project."""
-_RECORDING: Final = re.compile(r"^\s*git (?:add|commit|push|fetch)\b")
+_RECORDING: Final = lazy_pattern(r"^\s*git (?:add|commit|push|fetch)\b")
 """Changes nothing that a command of the project reads."""
-_SAYS_FAILED: Final = re.compile(
+_SAYS_FAILED: Final = lazy_pattern(
     r"^(?:E  |[ \t]*(?:FAIL(?:ED)?|ERROR|Error|FATAL)\b|\[ERROR\]|BUILD FAILED|Exception in thread"
     r"|(?:error(?:\[\w+\])?|fatal|panic|Caused by|[\w.]*(?:Error|Exception)): |\w+Error$"
     r"|npm (?:ERR!|error)|thread '.*' panicked|make(?:\[\d+\])?: \*\*\* | ?(?:ELIFECYCLE|ERR_PNPM)"

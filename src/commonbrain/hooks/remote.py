@@ -6,7 +6,6 @@ needs and nothing else, and uses no path, process or folder of the client.
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from time import monotonic
@@ -20,6 +19,7 @@ from commonbrain.model.values import dataclass
 from commonbrain.runtime.callers import is_attended
 from commonbrain.runtime.remote import endpoint, post, read_key
 from commonbrain.text.code_names import read_edit
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.prompts import typed_text
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _tool(context: HookContext) -> Mapping[str, Any]:
     return {**subagent, "command": "\n".join(lines)[:TEXT_CHARS_MAX]}
 
 
-_VALUE: Final = re.compile(r"-[A-Za-z](?![A-Za-z]{0,3}$)")
+_VALUE: Final = lazy_pattern(r"-[A-Za-z](?![A-Za-z]{0,3}$)")
 """A short option that may hold what it sets, such as a password."""
 
 

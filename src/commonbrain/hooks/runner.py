@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -39,10 +37,9 @@ from commonbrain.hooks.table import (
 )
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
-from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.values import dataclass
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, ShownCounts, state_folder
 from commonbrain.runtime.callers import (
-    PLAIN,
     check_command_is_of_person,
     describe_process,
     is_attended,
@@ -90,8 +87,11 @@ def render_status(environment: Mapping[str, str], path: Path) -> str:
         f"capture: {folder.capture}",
         f"limits: {', '.join(limits)}",
         *(f"{client}: {', '.join(events)}" for client, events in clients.items()),
-        *(inert_line(notice) for notice in folder.notices),
+        *(_one_line(notice) for notice in folder.notices),
     ]
+    # Compiling its patterns takes longer than most hooks have left to do.
+    from commonbrain.model.escaping import inert  # noqa: PLC0415
+
     return inert("\n".join(lines))
 
 
@@ -105,10 +105,17 @@ def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
     return f"on; hooks = false in {CONFIG_FILE} or COMMONBRAIN_HOOKS=off switches them off"
 
 
+def _one_line(text: str) -> str:
+    """Return a text as one safe line; most hooks write none."""
+    from commonbrain.model.escaping import inert_line  # noqa: PLC0415 see `render_status`
+
+    return inert_line(text)
+
+
 def _trust(running: HookOutput) -> None:
     check_command_is_of_person("Trusting the project that a file names")
     file, project = trust_project(Path.cwd())
-    running.answer = inert_line(f"The project of {file.parent} and below is {project}.")
+    running.answer = _one_line(f"The project of {file.parent} and below is {project}.")
 
 
 _NOTED_CHARS_MAX: Final = 10_000
@@ -199,12 +206,12 @@ def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
         if running.code in KEYLESS and shows_rules(hook, running.command):
             # Nobody reads the stderr of a hook that does not fail.
-            running.answer = _formatted(hook, inert_line(f"{_UNREAD}: {running.complaint}"))
+            running.answer = _formatted(hook, _one_line(f"{_UNREAD}: {running.complaint}"))
         if running.is_late:
             HookRuns(state_folder(os.environ)).count(hook.client, hook.event, outcome=TIMED_OUT)
     if hook is not None and hook.warns and running.code == ACTION_ITEMS_PENDING:
         # Only the user can tell the agent to answer them, and does not see stderr.
-        lost = inert_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
+        lost = _one_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
         running.answer = json.dumps({"systemMessage": lost})
     _write_result(running)
     if running.note is not None:
@@ -230,23 +237,27 @@ def run_until(running: HookOutput, answer: Callable[[], None], *, until: float) 
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
-    parser = ArgumentParser(
-        prog="brain hook", exit_on_error=False, add_help=False, formatter_class=PLAIN
-    )
-    parser.add_argument("client", nargs="?", default="")
-    parser.add_argument("event", nargs="?", default="")
-    parser.add_argument("--store", type=_store_of)
-    parser.add_argument("--agent")
-    parser.add_argument("--url")
-    parser.add_argument("--key-file", type=Path)
-    parser.add_argument("--no-key", dest="has_key", action="store_false")
-    parser.add_argument("--detached", dest="is_detached", action="store_true")
-    try:
-        given, _ = parser.parse_known_args(arguments)
-    # The parser exits with 2 for some mistakes, which clients take as a request to block.
-    except (Exception, SystemExit):  # noqa: BLE001 see above
-        return HookCall()
-    return HookCall(**vars(given))
+    """Read the words of a call; unknown options are ignored. Without a value, none is a call.
+
+    The parser of the standard library takes a twentieth of the time of a hook.
+    """
+    names: list[str] = []
+    given: dict[str, Any] = {}
+    words = iter(arguments)
+    for word in words:
+        option, has_value, value = word.partition("=")
+        if option in _OPTIONS:
+            value = value if has_value else next(words, "-")
+            if value.startswith("-") and not has_value:
+                return HookCall()
+            name, read = _OPTIONS[option]
+            given[name] = read(value)
+        elif word in _FLAGS:
+            given |= _FLAGS[word]
+        elif not word.startswith("-"):
+            names.append(word)
+    client, event, *_ = (*names, "", "")
+    return HookCall(client=client, event=event, **given)
 
 
 def _store_of(text: str) -> Path | None:
@@ -256,6 +267,15 @@ def _store_of(text: str) -> Path | None:
     # Every user of the machine can read command lines, and a URL may contain a password.
     os.environ["COMMONBRAIN_STORE"] = text
     return None
+
+
+_OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "--store": ("store", _store_of),
+    "--agent": ("agent", str),
+    "--url": ("url", str),
+    "--key-file": ("key_file", Path),
+}
+_FLAGS: Final = {"--no-key": {"has_key": False}, "--detached": {"is_detached": True}}
 
 
 def _attempt(running: HookOutput, answer: Callable[[], None]) -> None:
@@ -405,7 +425,7 @@ def _write_result(running: HookOutput) -> None:
             sys.stdout.flush()
     with suppress(OSError, ValueError):
         if running.complaint:
-            sys.stderr.write(f"commonbrain: {inert_line(running.complaint)}\n")
+            sys.stderr.write(f"commonbrain: {_one_line(running.complaint)}\n")
             sys.stderr.flush()
 
 

@@ -6,7 +6,6 @@ names actions and does not import them.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from commonbrain.model.limits import (
     HOOK_WRITE_TIMEOUT_S,
     NAME_CHARS_MAX,
 )
+from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.text.code_names import patched_files
 from commonbrain.text.private_parts import without_private_values
 

@@ -6,24 +6,26 @@ The module is imported by every hook, before anything heavy.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, cast
 
+from commonbrain.model.values import dataclass, replace
+from commonbrain.text.patterns import lazy_pattern
+
 INTERRUPTED: Final = 130
 """The exit status of a command that a user or a limit of time ended, and of one that still runs."""
-_CLAUDE_STATUS: Final = re.compile(r"Exit code (\d+)\n?")
-_GEMINI_STATUS: Final = re.compile(r"^(?:Exit Code|Signal): (\w+)$", re.MULTILINE)
-_GEMINI_OUTPUT: Final = re.compile(
+_CLAUDE_STATUS: Final = lazy_pattern(r"Exit code (\d+)\n?")
+_GEMINI_STATUS: Final = lazy_pattern(r"^(?:Exit Code|Signal): (\w+)$", re.MULTILINE)
+_GEMINI_OUTPUT: Final = lazy_pattern(
     r"(?:<untrusted_context>\n)?(?:Command: .*\nDirectory: .*\n)?Output: (.*?)"
     r"(?:\nError: \(none\))?(?:\n(?:Exit Code|Signal|Background PIDs|Process Group PGID): .*)?\Z",
     re.DOTALL,
 )
-_COPILOT_STATUS: Final = re.compile(r"\n?<shellId: \S+ completed with exit code (\d+)>\s*\Z")
+_COPILOT_STATUS: Final = lazy_pattern(r"\n?<shellId: \S+ completed with exit code (\d+)>\s*\Z")
 _OUTPUT_CHARS_MAX: Final = 262_144
 """Of an output, half from each end: it begins with what failed first and ends with the summary."""
 _STOPPED: Final = ("interrupted", "is_interrupt", "backgroundTaskId")
-_RUNNING: Final = re.compile(r"Command (?:was cancelled|timed out|moved to background)")
+_RUNNING: Final = lazy_pattern(r"Command (?:was cancelled|timed out|moved to background)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

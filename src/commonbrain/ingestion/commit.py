@@ -306,10 +306,12 @@ def _payload(prepared: PreparedDraft, caller: Caller) -> dict[str, object]:
         payload[SECTION] = draft.section
     if draft.imported_from is not None:
         author = {"author": draft.author} if draft.author else {}
+        source = {"source_ref": draft.original_ref} if draft.original_ref else {}
         payload[IMPORTED] = {
             "format": draft.imported_from,
             "importer": caller.agent,
             **author,
+            **source,
         }
     return payload
 

@@ -32,7 +32,7 @@ from commonbrain.model.timestamps import instant
 from commonbrain.security.authority import proposal_of
 from commonbrain.text.frames import is_of_time
 from commonbrain.text.normalisation import differ_in_capitals, is_same_text
-from commonbrain.text.repetition import adds_nothing
+from commonbrain.text.repetition import adds_nothing, shares_half
 from commonbrain.text.words import Sort, read_words
 
 
@@ -79,17 +79,24 @@ def classify_duplicate(
     """Compare a draft with similar memories by the thresholds of the embedding space.
 
     A draft is a duplicate only if it adds nothing to a similar memory: similarity alone refuses
-    nothing.
+    nothing. A rule or fact that is less similar is listed if it shares half of its words, as one
+    that gives the same thing another value does; of rules the nearest one is listed in any case.
     """
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
-    similar = tuple(n for n in ranked if n.similarity >= space.similar_threshold)
-    for neighbour in similar:
-        is_repeated = adds_nothing(text, known=neighbour.text)
-        if is_repeated and not differ_in_capitals(text, neighbour.text):
-            policy = KINDS[kind].on_duplicate
-            if policy in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}:
-                return Duplicate(of=neighbour, is_refused=policy is DuplicatePolicy.REFUSE)
-    return Unique(similar=similar[: limits.SIMILAR_HINTS_MAX])
+    policy, similar = KINDS[kind], list[CandidateMemory]()
+    for neighbour in ranked:
+        if neighbour.similarity >= space.similar_threshold:
+            is_repeated = adds_nothing(text, known=neighbour.text)
+            may_refuse = policy.on_duplicate in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}
+            if is_repeated and may_refuse and not differ_in_capitals(text, neighbour.text):
+                is_refused = policy.on_duplicate is DuplicatePolicy.REFUSE
+                return Duplicate(of=neighbour, is_refused=is_refused)
+            similar.append(neighbour)
+        elif policy.merges_near_duplicates and neighbour.similarity >= space.related_threshold:
+            is_nearest_rule = policy.is_binding and neighbour is ranked[0]
+            if is_nearest_rule or shares_half(text, known=neighbour.text):
+                similar.append(neighbour)
+    return Unique(similar=tuple(similar[: limits.SIMILAR_HINTS_MAX]))
 
 
 def is_comparable(
@@ -224,17 +231,16 @@ def check_duplicates(
         return DuplicateCheck(decision=Unique())
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique(), warnings=_not_compared(prepared))
-    similar = [
+    comparable = [
         neighbour
         for neighbour in near
         if neighbour.memory.kind is kind
-        and neighbour.similarity >= space.similar_threshold
         and neighbour.memory.id not in context.options.exclude_ids
         and _is_readable(context, neighbour.memory, prepared=prepared)
         and not neighbour.memory.is_over(context.now)
     ]
     # Of two that are equally similar, the older comes first.
-    similar.sort(key=lambda neighbour: neighbour.memory.id)
+    comparable.sort(key=lambda neighbour: neighbour.memory.id)
     decision = classify_duplicate(
         kind,
         prepared.text,
@@ -245,15 +251,16 @@ def check_duplicates(
                 text=neighbour.memory.text,
                 similarity=neighbour.similarity,
             )
-            for neighbour in similar
+            for neighbour in comparable
             if _is_believed(neighbour.memory, prepared)
         ],
         space=space,
     )
     again = [
         neighbour.memory
-        for neighbour in similar
-        if KINDS[kind].on_duplicate is DuplicatePolicy.RECUR
+        for neighbour in comparable
+        if neighbour.similarity >= space.similar_threshold
+        and KINDS[kind].on_duplicate is DuplicatePolicy.RECUR
         and is_repetition(prepared.text, neighbour.memory.text)
     ]
     return DuplicateCheck(decision=decision, recurring=min(again, key=_recurred_less, default=None))

@@ -244,7 +244,7 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 _INTERNAL_FIELDS: Final = {
     *("body", "audience", "part", "own_lines", "is_candidate", "sharing"),
     *("author", "imported_from", "pinned", "rating", "section", "salience"),
-    *("believed_since", "access_count", "last_access_at"),
+    *("believed_since", "access_count", "last_access_at", "original_ref"),
 }
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
 # Severity is a field of the draft because validation checks it separately; a lease is claimed.

@@ -121,6 +121,8 @@ class Draft:
     """Whether it is only proposed and becomes active on approval."""
     author: str | None = None
     """Who wrote it, as an imported source says."""
+    original_ref: str | None = None
+    """Where an imported source has it from."""
     believed_since: datetime | None = None
     """When an imported source recorded it."""
     access_count: int = 0
@@ -274,7 +276,7 @@ class Memory:
 
 
 IMPORTED: Final = "imported"
-"""Payload key of the origin of an imported memory: format, importer, and author if known."""
+"""Payload key of the origin of an imported memory: format, importer; author, source if known."""
 SECTION: Final = "section"
 """Payload key of the titles above a passage."""
 AUDIENCE: Final = "audience"
@@ -348,7 +350,7 @@ def _folded(text: str) -> str:
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("kind", "headline", "label", "project", "scope", "trust"), (str,)),
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
-    **dict.fromkeys(("author", "imported_from", "section"), (str,)),
+    **dict.fromkeys(("author", "original_ref", "imported_from", "section"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at", "believed_since", "last_access_at"), (datetime,)),
     **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes", "pinned"), (bool,)),
     **dict.fromkeys(("tags", "people", "cites", "derived_from", "depends_on"), (tuple, list)),
@@ -416,7 +418,7 @@ def with_texts(draft: Draft, change: TextTransform) -> Draft:
 
 _PLAIN: Final = (
     *("headline", "label", "project", "source_ref", "distinct_because", "tags", "people"),
-    *("author", "section", "cites"),
+    *("author", "original_ref", "section", "cites"),
 )
 
 

@@ -131,6 +131,8 @@ class Item:
     """What it was derived from, if that fits after all items."""
     cites: tuple[CheckedCitation, ...] = ()
     """The code that it cites, and what became of it in the working tree of the caller."""
+    is_ranked: bool = False
+    """Whether JSON for agents has its score and tags, for which the budget has room."""
     is_brief: bool = False
     """True if an agent sees no date, author or confidence, as only the text fits the budget."""
 
@@ -234,9 +236,11 @@ class Evidence:
 
     id: str
     kind: str | None = None
+    score: float | None = None
     date: str | None = None
     by: str | None = None
     project: str | None = None
+    tags: tuple[str, ...] | None = None
     source_ref: str | None = None
     confidence: float | None = None
     """None from 0.5 on."""
@@ -285,9 +289,11 @@ def _details(item: Item) -> dict[str, Any]:
     # The thread of a message says where it comes from.
     source_ref = None if item.kind is Kind.MESSAGE and item.context else item.source_ref
     return {
+        "score": round(item.score, 2) if item.is_ranked else None,
         "date": show_day(item.occurred_at),
         "by": item.agent and inert(item.agent),
         "project": item.project and inert(item.project),
+        "tags": (tuple(map(inert, item.tags)) or None) if item.is_ranked else None,
         "source_ref": source_ref and inert(source_ref),
         "confidence": round(item.confidence, 2) if item.confidence < _DOUBTED_BELOW else None,
         "revised": item.superseded_count or None,

@@ -4,9 +4,7 @@ Most hooks find nothing to do before they open the store, so that only files can
 Nothing here may stop a hook: what cannot be written is not recorded.
 """
 
-import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,17 +13,18 @@ from pathlib import Path
 from time import time
 from typing import Final
 
-from commonbrain.folders import make_private_folder
+from commonbrain.folders import default_state, make_private_folder, name_digest
 from commonbrain.model import ids
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
 from commonbrain.model.values import dataclass
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.tokens import estimate
 
 HOOK_TRANSPORT: Final = "hook"
 """The transport of the events of hooks."""
 _PREFIX: Final = "hook."
-_MEMORY: Final = re.compile(rf"\b{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}\b")
-_ARGS: Final = re.compile(r"shown=(\d+) tokens=(\d+)(?: ids=([\w,]+))?")
+_MEMORY: Final = lazy_pattern(rf"\b{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}\b")
+_ARGS: Final = lazy_pattern(r"(?:shown=(\d+) )?tokens=(\d+)(?: ids=([\w,]+))?")
 _IDS_MAX: Final = 3
 
 
@@ -42,7 +41,7 @@ def hook_of(tool: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCounts:
-    """What one run of a hook showed."""
+    """What one run of a hook showed, or of another call how many tokens."""
 
     memories: int = 0
     tokens: int = 0
@@ -64,7 +63,7 @@ class ShownCounts:
             return cls()
         memories, tokens, named = match.groups()
         return cls(
-            memories=int(memories),
+            memories=int(memories or 0),
             tokens=int(tokens),
             ids=tuple(named.split(",")) if named else (),
         )
@@ -239,15 +238,10 @@ def drop_old(folder: Path) -> None:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+    return name_digest(text, chars=24)
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder of the marks, before the settings are loaded."""
     given = environment.get("COMMONBRAIN_STATE", "")
-    if given:
-        return Path(given).expanduser() / HOOKS_FOLDER
-    # Only needed without a setting.
-    from platformdirs import user_state_path  # noqa: PLC0415
-
-    return user_state_path("commonbrain", appauthor=False) / HOOKS_FOLDER
+    return (Path(given).expanduser() if given else default_state()) / HOOKS_FOLDER

@@ -5,7 +5,7 @@ A server sees no files of its callers, and shows citations as they were given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from commonbrain.model.citations import (
@@ -235,13 +235,22 @@ def _read_each(tx: Transaction, ids_: Sequence[int]) -> Iterator[Memory]:
         yield from (memories[id_] for id_ in part)
 
 
-def without_missing(memory: Memory, caller: Caller) -> Memory:
-    """Return a memory without its citations of code that is gone from its repository."""
-    checked = check_cited([memory], caller).get(memory.id, ())
-    missing = {one.place for one in checked if one.status is CitationStatus.MISSING}
-    if not missing:
+def missing_places(memories: Sequence[Memory], caller: Caller) -> Mapping[int, list[str]]:
+    """Map memories that cite code to the places whose code is gone from their repository.
+
+    Git is asked, which takes too long inside a transaction that writes.
+    """
+    return {
+        id_: [one.place for one in cites if one.status is CitationStatus.MISSING]
+        for id_, cites in check_cited(memories, caller).items()
+    }
+
+
+def without_places(memory: Memory, places: Collection[str]) -> Memory:
+    """Return a memory without its citations of these places."""
+    if not places:
         return memory
-    left = [one for one in read_citations(memory.payload) if str(one.place) not in missing]
+    left = [one for one in read_citations(memory.payload) if str(one.place) not in places]
     return replace(memory, payload={**memory.payload, CITATIONS: stored_citations(left)})
 
 

@@ -485,7 +485,7 @@ class _Filling:
         return form is not None and form.item.headline is not None
 
     def add_extras(self) -> None:
-        """Add what items said before and where they came from, as far as it fits.
+        """Add what items said before, where they came from, scores and tags, as far as they fit.
 
         The source of two items is described once, and only named if it is an item itself.
         """
@@ -501,6 +501,9 @@ class _Filling:
                 if self._extend(place, source=shorter):
                     shown_ids.add(shorter.id)
                     break
+        for place, form in sorted(self.forms.items()):
+            if form.item.headline is not None and not form.item.is_brief:
+                self._extend(place, is_ranked=True)
 
     def _extend(self, place: int, **more: Any) -> bool:  # noqa: ANN401 fields of an item
         """Add fields to an item if they fit; return whether they do."""

@@ -80,6 +80,8 @@ class Provenance:
     """The agent that imported it."""
     author: str | None
     """Who wrote it, as the imported source says."""
+    original_ref: str | None
+    """Where the imported source has it from."""
     derived_from: tuple[str, ...]
     source_message: str | None
     thread: str | None
@@ -126,6 +128,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         imported_from=origin.get("format"),
         imported_by=origin.get("importer"),
         author=origin.get("author"),
+        original_ref=origin.get("source_ref"),
         derived_from=tuple(_shown(one.memory.id) for one in own if one.via is Via.DERIVED_FROM),
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,

@@ -5,20 +5,17 @@ Imports must be fast.
 
 import os
 import sys
-from argparse import REMAINDER, ArgumentError, ArgumentParser, HelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from commonbrain.folders import default_store
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.sessions import PASSED_VARIABLES
 from commonbrain.model.values import dataclass
 from commonbrain.runtime.local_socket import JsonObject, socket_path
-
-PLAIN: Final = partial(HelpFormatter, width=80)
-"""To measure the terminal, argparse would import a tenth of what a hook does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +36,13 @@ class CommandLine:
 
 def parse_command_line(words: Sequence[str], environment: Mapping[str, str]) -> CommandLine | None:
     """Parse the options before a command; None if there is none, or an unknown option."""
+    # A hook does without it.
+    from argparse import REMAINDER, ArgumentError, ArgumentParser, HelpFormatter  # noqa: PLC0415
+
+    # To measure the terminal, argparse would import a tenth of what a command does.
+    plain = partial(HelpFormatter, width=80)
     parser = ArgumentParser(
-        exit_on_error=False, add_help=False, allow_abbrev=False, formatter_class=PLAIN
+        exit_on_error=False, add_help=False, allow_abbrev=False, formatter_class=plain
     )
     for name in ("store", "agent", "session", "tenant"):
         default = environment.get(f"COMMONBRAIN_{name.upper()}") or None
@@ -196,12 +198,7 @@ def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path
     given = str(store or environment.get("COMMONBRAIN_STORE", ""))
     if is_url(given) or (not given and environment.get("COMMONBRAIN_SECRETS_DIR")):
         return None
-    if given:
-        return Path(given)
-    # Only needed without a setting.
-    from platformdirs import user_data_path  # noqa: PLC0415
-
-    return user_data_path("commonbrain", appauthor=False) / "brain.db"
+    return Path(given) if given else default_store()
 
 
 def store_may_be_sealed(store: str | Path | None, environment: Mapping[str, str]) -> bool:

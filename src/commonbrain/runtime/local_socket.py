@@ -7,7 +7,6 @@ Processes meet only on the same machine, under the same user, with the same prog
 all others work without it.
 """
 
-import hashlib
 import json
 import os
 import socket
@@ -21,6 +20,7 @@ from time import monotonic, sleep
 from typing import IO, Any, Final, cast
 
 import commonbrain
+from commonbrain.folders import name_digest
 from commonbrain.model.values import dataclass, field
 
 JsonObject = Mapping[str, Any]
@@ -85,7 +85,7 @@ def socket_path(store: Path | str, environment: Mapping[str, str]) -> Path | Non
     )
     file = None if isinstance(store, str) else Path(os.path.realpath(store.expanduser()))
     named = repr((str(file or store), os.uname().nodename, os.getuid(), _program(), settings))
-    name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    name = name_digest(named, chars=12)
     if file is not None:
         path = file.with_name(f".{file.name}.local") / name
         if len(os.fsencode(path)) <= _PATH_BYTES_MAX:

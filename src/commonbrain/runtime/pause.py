@@ -5,7 +5,6 @@ must be fast: every hook asks first.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,11 +15,12 @@ from typing import Final
 from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.observability.hook_runs import state_folder
+from commonbrain.text.patterns import lazy_pattern
 
 _FILE: Final = "paused"
 _BYTES_MAX: Final = 64
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_LENGTH: Final = re.compile(r"(\d{1,6})\s?([smhd])")
+_LENGTH: Final = lazy_pattern(r"(\d{1,6})\s?([smhd])")
 _DAYS_MAX: Final = 366
 
 

@@ -23,13 +23,13 @@ from commonbrain.text.private_parts import without_private
 
 PASSES_MAX: Final = 3
 """Removing one secret can uncover another that overlapped it."""
-PATTERNS_VERSION: Final = 3
+PATTERNS_VERSION: Final = 4
 """Raised with every change of what is found; `brain doctor` advises a scan of what is stored."""
 FORMATS: Final = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[^-]|-(?!----)){0,16000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
-    "Commonbrain key": r"(?<![A-Za-z0-9])cb_[a-z0-9-]{1,63}_[0-9a-f]{8}_[0-9a-f]{48}(?![0-9a-f])",
-    "Commonbrain session": r"(?<![A-Za-z0-9])cbs_[a-z0-9-]{1,63}_[\w-]{43}(?![\w-])",
+    "Commonbrain key": r"(?<![A-Za-z0-9])cb_[a-z0-9_-]{1,63}_[0-9a-f]{8}_[0-9a-f]{48}(?![0-9a-f])",
+    "Commonbrain session": r"(?<![A-Za-z0-9])cbs_[a-z0-9_-]{1,63}_[\w-]{43}(?![\w-])",
     "Anthropic key": r"(?<![\w-])sk-ant-[\w-]{20,200}",
     "OpenAI key": r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,250}",
     "AWS access key id": r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",

@@ -7,11 +7,11 @@ words with a slash, such as "client/server", are no path.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from commonbrain.model.limits import EDIT_CHARS_MAX, EDIT_SYMBOLS_MAX
+from commonbrain.model.values import dataclass
 from commonbrain.text.patterns import lazy_pattern
 
 COMMON_IN_CODE: Final = frozenset(

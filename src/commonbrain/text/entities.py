@@ -18,6 +18,7 @@ from commonbrain.text.words import (
     ARTICLES,
     FUNCTIONS,
     GROUP_OF,
+    NEGATIONS,
     QUANTIFIERS,
     Sort,
     Word,
@@ -152,10 +153,13 @@ _CACHED: Final = 256
 
 _TOKEN: Final = lazy_pattern(r"[^\W\d_]+(?:['\u2019-](?!s\b)[^\W\d_]+)*|\n|\S")
 _ENDS: Final = frozenset(".!?:;\n")
-_TITLES: Final = frozenset("mr mrs ms dr prof professor nurse coach sir aunt uncle".split())
+_TITLES: Final = frozenset(
+    "mr mrs ms dr fr prof professor nurse coach sir aunt uncle grandma grandpa herr frau".split()
+)
 _BEFORE_NAMES: Final = (
     FUNCTIONS
     | QUANTIFIERS
+    | NEGATIONS
     | frozenset(
         "yesterday today tomorrow later earlier ask tell ping thank thanks met call hi hello hey"
         " dear cc maybe perhaps finally".split()
@@ -170,12 +174,12 @@ _ASKED: Final = frozenset(
 """Words before someone who did something or was asked."""
 _SPEECH: Final = frozenset(
     "said says asks told tells wrote writes thinks thought insists believes remembers forgot"
-    " would".split()
+    " would wants".split()
 )
 """Verbs of speech that are neither participles nor nouns: their subject is a person."""
 _MEETING: Final = frozenset("meet met meeting speak spoke talk talked lunch paired".split())
 """Words before "with" and a person."""
-_JOINTS: Final = frozenset({"and", "or", "&"})
+_JOINTS: Final = frozenset({"and", "or"})
 _STROKES: Final = str.maketrans("\u00f8\u0142\u0111\u0131", "oldi")
 """Letters that Unicode does not decompose: o, l and d with a stroke, and i without its dot."""
 
@@ -235,7 +239,9 @@ def _is_person(words: Sequence[str], start: int, *, end: int, names: Iterable[st
 
 
 def _is_part_of_name(words: Sequence[str], start: int, *, end: int) -> bool:
-    """Return whether another word with a capital makes it another name: "Aston Martin"."""
+    """Return whether another word makes it another name: "Aston Martin", "Ben & Jerry's"."""
+    if "&" in {_folded(words, start - 1), _folded(words, end)}:
+        return True
     if end < len(words) and (words[end][0].isupper() or words[end][0].isdigit()):
         return True
     if start == 0 or not words[start - 1][0].isupper():

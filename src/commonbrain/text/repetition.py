@@ -277,6 +277,12 @@ def _is_one_replaced(one: Sequence[str], other: Sequence[str]) -> bool:
     return least > 0 and longest <= _REPLACED_MAX and start + end >= 2 * longest
 
 
+def shares_half(text: str, *, known: str) -> bool:
+    """Return whether two texts share half of the content words that the shorter one has."""
+    one, other = _read(text).content, _read(known).content
+    return bool(one & other) and len(one & other) * 2 >= min(len(one), len(other))
+
+
 @lru_cache(maxsize=_CACHED_PAIRS)
 def may_repeat(text: str, *, known: str) -> bool:
     """Return whether a similar text may say the same as a known one in other words.

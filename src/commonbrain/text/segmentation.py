@@ -119,7 +119,8 @@ def split_sentences(text: str, *, at_semicolons: bool = False) -> list[str]:
 
 def count_words(text: str) -> int:
     """Count words, approximately for scripts without spaces."""
-    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
+    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
+    return len(text.split()) + unspaced // 2
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -302,25 +302,28 @@ def _shortened(text: str, chars_max: int) -> str:
 _ADDRESS: Final = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)*[A-Za-z][A-Za-z0-9+.-]+):/+")
 """How a URL begins; a path has lost one of its slashes."""
 _DATABASE: Final = re.compile(r"postgres(?:ql)?://")
-_CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)=")
+_CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)\s*=")
 """A database in the other notation of libpq: `host=... password=...`."""
+_ACCOUNT: Final = re.compile(r":[^/\s:]+@")
+"""An address without a scheme: `user:password@host`."""
 
 
 def _address(source: str | Path) -> str | None:
     """Return a source that is a URL or addresses a database; None for a path."""
     if isinstance(source, Path) and source.is_absolute():
         return None  # Such as a file that was sent here, by whatever name.
-    text = source.as_posix() if isinstance(source, Path) else source
+    text = (source.as_posix() if isinstance(source, Path) else source).strip(" '\"")
     if _ADDRESS.match(text):
         return _ADDRESS.sub(r"\1://", text, count=1)
-    return text if _CONNINFO.search(text) else None
+    return text if _CONNINFO.search(text) or _ACCOUNT.search(text) else None
 
 
 def database_url(source: str | Path) -> str | None:
     """Return the address of a Postgres database that is given as a source, else None."""
-    address = _address(source)
-    is_other = address and _ADDRESS.match(address) and not _DATABASE.match(address)
-    return None if is_other else address
+    address = _address(source) or ""
+    is_url = _ADDRESS.match(address) is not None
+    is_database = (_DATABASE.match if is_url else _CONNINFO.search)(address)
+    return address if is_database else None
 
 
 def check_is_path(source: str | Path) -> None:

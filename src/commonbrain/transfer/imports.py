@@ -19,7 +19,7 @@ from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
     IMPORT_BATCH,
     IMPORT_BATCH_BYTES,
@@ -27,8 +27,8 @@ from commonbrain.model.limits import (
     TAGS_MAX,
     ImportLimits,
 )
-from commonbrain.model.memory import Draft
-from commonbrain.model.scope import Authority, Caller
+from commonbrain.model.memory import Draft, confidence
+from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust
 from commonbrain.security.authority import author_agent
 from commonbrain.services import Services
 from commonbrain.transfer.child_importer import read_in_child
@@ -290,8 +290,9 @@ class Import:
             pieces = _placed(read, source.project)
             for batch in _batches(islice(pieces, report.position)):
                 if known.is_needed:
-                    drafts = _drafts(batch, source)
-                    known.add(drafts, self._remember(source).preview_drafts(drafts, _OPTIONS))
+                    remember = self._remember(source)
+                    drafts = _drafts(batch, source, caller=remember.caller)
+                    known.add(drafts, remember.preview_drafts(drafts, _OPTIONS))
             for batch, prepared in self._prepared(
                 islice(pieces, left), source, ahead=ahead, check=resume.check_may_continue
             ):
@@ -354,7 +355,7 @@ class Import:
             batch = next(batches, None)
             if batch is None:
                 return None
-            drafts = _drafts(batch, source)
+            drafts = _drafts(batch, source, caller=remember.caller)
             if source.is_dry_run:
                 return batch, remember.preview_drafts(drafts, _OPTIONS, previewed=previewed)
             return batch, remember.prepare(drafts, _OPTIONS)
@@ -438,11 +439,11 @@ def _is_of_people(source: ImportSource) -> bool:
     return source.format in _OF_PEOPLE and not is_agents
 
 
-def _drafts(batch: Sequence[ImportItem], source: ImportSource) -> list[Draft]:
+def _drafts(batch: Sequence[ImportItem], source: ImportSource, *, caller: Caller) -> list[Draft]:
     """Return the drafts of a batch with what only an import sets, and as many tags as fit."""
     return [
         replace(
-            piece.content,
+            _permitted(piece.content, caller),
             tags=piece.content.tags[:TAGS_MAX],
             people=piece.content.people[:TAGS_MAX],
             extract_causes=source.extract_causes,
@@ -451,6 +452,34 @@ def _drafts(batch: Sequence[ImportItem], source: ImportSource) -> list[Draft]:
         for piece in batch
         if isinstance(piece.content, Draft)
     ]
+
+
+def _permitted(draft: Draft, caller: Caller) -> Draft:
+    """Return a draft with no more trust and reach than the caller may give it."""
+    has_less = caller.trust_ceiling.weight < (draft.trust or caller.trust_ceiling).weight
+    trust = caller.trust_ceiling if has_less else draft.trust
+    # Others' global memories would wait for a person instead of being recalled.
+    is_own = caller.role is Role.ADMIN and caller.authority is Authority.PERSON
+    is_shared = is_own and trust is not Trust.UNTRUSTED_WEB
+    is_narrowed = draft.scope is Scope.GLOBAL and not is_shared
+    return replace(draft, trust=trust, scope=Scope.TEAM if is_narrowed else draft.scope)
+
+
+def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
+    """Count what a draft may not have from the caller, or by its trust."""
+    permitted = _permitted(draft, caller)
+    web = Trust.UNTRUSTED_WEB
+    is_capped = permitted.trust is web and draft.confidence is not None
+    return {
+        "confidence above what a text from the web has": is_capped
+        and (draft.confidence or 0) > confidence(Kind.FACT, draft.body, trust=web, is_sourced=True),
+        f"trust above {caller.trust_ceiling}, which this caller may not claim": (
+            permitted.trust is not draft.trust
+        ),
+        "global scopes, stored for the team: not by a person as admin, or from the web": (
+            permitted.scope is not draft.scope
+        ),
+    }
 
 
 def _add(
@@ -492,6 +521,7 @@ def _add(
                     kinds[str(outcome.kind)] += 1
                     carried.update(_carried(draft, remember.caller))
                     omitted[_NAMED] += _is_only_named(draft, remember.caller)
+                    omitted.update(_lowered(draft, remember.caller))
                     omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
             case _:
                 pass  # The records of its memories, counted as `related`.

@@ -9,7 +9,7 @@ A folder may hold several of them. What `migrate.py` copied into brain.db has th
 there as in the file that it came from, so it is stored once. Times without a zone are in UTC.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -18,16 +18,16 @@ from typing import Any, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
     ImportItem,
     SourceRelation,
+    SourceThread,
     Unreadable,
 )
 from commonbrain.transfer.importers.chats import Tally
-from commonbrain.transfer.importers.json_lines import as_list, as_object
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside, link_outside
 from commonbrain.transfer.snapshots import is_sqlite
 from commonbrain_import.brain_db_drafts import (
@@ -39,13 +39,14 @@ from commonbrain_import.brain_db_drafts import (
     memory_ref,
     message_drafts,
     pin_drafts,
+    receipts,
     reference,
-    reference_of,
     task_drafts,
+    thread_key,
 )
 from commonbrain_import.databases import SqliteTables, TableMeter, omissions, open_sqlite, row_count
 from commonbrain_import.json_files import BoundedJson, Element, read_elements
-from commonbrain_import.rows import Row, names_in, number_in, share_in, text_in
+from commonbrain_import.rows import Row, names_in, share_in, text_in, time_in
 
 _HINT: Final = (
     "Name the folder of brain.db (by default ~/.openclaw/workspace/memory), or one of "
@@ -66,23 +67,11 @@ _JSON_KEYS: Final = {
 """The keys of the lists in the JSON files, which say what file it is, and of the texts in them."""
 _OMITTED: Final = {
     "vectors": ("embeddings", None),
-    "read receipts": ("read_receipts", None),
-    "access counts of short-term memory": ("stm", "access_count"),
-    "access counts of atoms": ("atoms", "access_count"),
-    "access counts": ("memories", "access_count"),
-    "vectors of atoms": ("atoms", "subject_embedding"),
-    "metadata of messages": ("messages", "metadata"),
     "templates of tasks": ("todo_templates", None),
     "states of sessions": ("session_states", None),
 }
 _DATABASES: Final = (("messages", "threads"), ("atoms", "causal_links"), ("memories",))
 """The tables by which a database is known; all are read alike, as far as they are there."""
-_READ: Final = frozenset(
-    {
-        *("messages", "threads", "acks", "stm", "atoms", "causal_links", "atom_links", "memories"),
-        *("todos", "insights", "working_memory", "categories"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,121 +169,158 @@ def _ijson() -> Any:  # noqa: ANN401 it brings no types
 # brain.db
 
 
+_Make = Callable[[Row], Iterator[Content]]
+_MEMORY_COLUMNS: Final = (
+    *("id", "content", "categories", "category", "importance", "created_at", "timestamp"),
+    *("expires_at", "source", "source_message_id", "confidence", "access_count", "last_accessed"),
+)
+_LINK_COLUMNS: Final = (
+    *("from_atom_id", "to_atom_id", "link_type", "strength", "last_observed", "created_at"),
+)
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "messages": (
+        *("id", "thread_id", "parent_id", "from_agent", "to_agent", "priority", "subject", "body"),
+        *("created_at", "expires_at", "task_status", "result", "context"),
+    ),
+    "threads": ("id", "subject", "status", "tags"),
+    "read_receipts": ("message_id", "agent_id", "read_at"),
+    "acks": ("message_id", "agent_id", "ack_body", "acked_at"),
+    "stm": _MEMORY_COLUMNS,
+    "memories": _MEMORY_COLUMNS,
+    "insights": (
+        ("id", "type", "title", "body", "confidence", "expires_at", "generated_at", "created_at")
+    ),
+    "todos": (
+        *("id", "title", "description", "status", "priority", "assigned_to", "tags", "due_at"),
+        "created_at",
+    ),
+    "working_memory": ("label", "content", "pinned_at"),
+    "categories": ("name", "description", "keywords", "created_at"),
+    "atoms": (
+        *("id", "subject", "action", "outcome", "consequences", "confidence", "source"),
+        *("created_at", "action_timestamp", "outcome_delay_seconds", "consequence_delay_seconds"),
+        *("source_message_id", "source_memory_id", "source_type", "access_count"),
+    ),
+    "causal_links": _LINK_COLUMNS,
+    "atom_links": _LINK_COLUMNS,
+}
+"""The columns that are read; what others hold is counted."""
+_COMPUTED: Final = frozenset(
+    {
+        *(("threads", one) for one in ("created_by", "created_at", "last_message_at")),
+        ("threads", "message_count"),
+        *((table, "id") for table in ("working_memory", "causal_links", "atom_links")),
+    }
+)
+"""Columns that follow from rows that are read."""
+_CLOSED: Final = frozenset({"closed", "resolved", "archived", "done", "completed"})
+"""Statuses of a thread that does not go on."""
+_SORTS: Final = {"message": "messages", "stm": "stm", "atom": "atoms"}
+"""The tables of origins by `atoms.source_type`."""
+_PREFIXES: Final = {"syn_": "messages", "stm_": "stm", "emb_": "stm", "atm_": "atoms"}
+"""The tables of ids that brain-db made, whichever column has them."""
+
+
 def _read_database(file: Path) -> Iterator[ImportItem]:
     with open_sqlite(file, hint=_HINT) as tables:
         reader = _TableReader(tables=tables)
-        read: tuple[tuple[str, Sequence[str], Callable[[Row], Iterator[Content]]], ...] = (
-            ("messages", _MESSAGE_COLUMNS, reader.message),
-            ("acks", ("message_id", "agent_id", "ack_body", "acked_at"), reader.answer),
-            *((table, columns, make) for table, (columns, make) in _TABLES.items()),
-            ("stm", _DERIVED_COLUMNS, _entry_origin),
-            ("atoms", _DERIVED_COLUMNS, _atom_origin),
-            ("messages", ("id", "parent_id"), _parent),
-            ("atom_links", _LINK_COLUMNS, _link),
-            ("causal_links", _LINK_COLUMNS, _link),
+        read: tuple[tuple[str, _Make], ...] = (
+            ("messages", reader.message),
+            ("acks", reader.answer),
+            ("stm", memory_drafts),
+            ("memories", memory_drafts),
+            ("insights", insight_drafts),
+            ("todos", task_drafts),
+            ("working_memory", pin_drafts),
+            ("categories", category_drafts),
+            ("atoms", atom_drafts),
+            ("stm", reader.entry_origin),
+            ("atoms", reader.atom_origins),
+            ("messages", _parent),
+            ("atom_links", _link),
+            ("causal_links", _link),
+            ("read_receipts", receipts),
+            ("acks", receipts),
+            ("threads", _thread),
         )
-        meter = TableMeter(total=row_count(tables, [table for table, _, _ in read]))
-        for table, columns, make in read:
-            yield from meter.read(tables, table, columns=columns, make=make, order="rowid")
-        reader.tally.update(_omissions(tables))
-        yield from reader.tally.pieces()
-
-
-_MESSAGE_COLUMNS: Final = (
-    *("id", "thread_id", "parent_id", "from_agent", "to_agent", "priority", "subject", "body"),
-    *("created_at", "expires_at", "task_status", "result", "context"),
-)
-_DERIVED_COLUMNS: Final = ("id", "content", "created_at", "source_message_id", "source_memory_id")
-_LINK_COLUMNS: Final = ("from_atom_id", "to_atom_id", "link_type", "strength")
+        meter = TableMeter(total=row_count(tables, [table for table, _ in read]))
+        for table, make in read:
+            yield from meter.read(tables, table, columns=_COLUMNS[table], make=make, order="rowid")
+        yield from Tally(_omissions(tables)).pieces()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TableReader:
-    """Makes drafts of what belongs to threads, and counts what is left out."""
+    """Makes what needs rows of other tables."""
 
     tables: SqliteTables
-    tally: Tally = field(default_factory=Tally)
 
     def message(self, row: Row) -> Iterator[Content]:
         return message_drafts(row, self._row_of("threads", row.get("thread_id")))
 
     def answer(self, row: Row) -> Iterator[Content]:
-        """Make an answer a message of its thread, and count one without a text."""
+        """Make an answer a message of its thread; without a text it is a receipt alone."""
         if text_in(row, "ack_body"):
-            return answer_drafts(row, self._row_of("messages", row.get("message_id")))
-        self.tally["acknowledgements without a text"] += 1
-        return iter(())
+            yield from answer_drafts(row, self._row_of("messages", row.get("message_id")))
+
+    def entry_origin(self, row: Row) -> Iterator[Content]:
+        return self._origin(row, memory_ref(row), column="source_message_id", table="messages")
+
+    def atom_origins(self, row: Row) -> Iterator[Content]:
+        first = _atom_ref(row, "id")
+        yield from self._origin(row, first, column="source_message_id", table="messages")
+        yield from self._origin(row, first, column="source_memory_id", table="stm")
+
+    def _origin(self, row: Row, first: str, *, column: str, table: str) -> Iterator[Content]:
+        """Yield what an entry or an atom was made from: a row of the table that its column names.
+
+        The program itself puts ids of other tables there, and says so by a type or their prefix.
+        """
+        id_ = text_in(row, column)
+        if not id_:
+            return
+        if column == "source_message_id":
+            table = _SORTS.get(text_in(row, "source_type"), table)
+        table = next((t for prefix, t in _PREFIXES.items() if id_.startswith(prefix)), table)
+        yield SourceRelation(
+            first=first, second=self._reference(table, id_), type=LinkType.DERIVED_FROM
+        )
+
+    def _reference(self, table: str, id_: str) -> str:
+        if table == "stm" and (row := self._row_of(table, id_)):
+            return memory_ref(row)
+        places = {"messages": "message", "atoms": "atom"}
+        return reference(f"{places.get(table, 'stm')}/{id_.removeprefix('emb_')}")
 
     def _row_of(self, table: str, id_: object) -> Row:
-        """Return what a row says of a thread."""
+        """Return the row of an id; empty without one."""
         known = self.tables.columns.get(table, ())
-        there = [one for one in ("thread_id", "subject", "tags") if one in known]
-        if not there:
+        there = [one for one in _COLUMNS[table] if one in known]
+        if "id" not in there:
             return {}
         statement = f"SELECT {', '.join(there)} FROM {table} WHERE id = ?"  # noqa: S608 constants
         values = self.tables.connection.execute(statement, (id_,)).fetchone()
         return dict(zip(there, values, strict=True)) if values else {}
 
 
-_Make = Callable[[Row], Iterator[Draft]]
-_MEMORY_COLUMNS: Final = (
-    *("id", "content", "categories", "category", "importance", "created_at", "timestamp"),
-    *("expires_at", "source", "confidence"),
-)
-_ATOM_COLUMNS: Final = (
-    *("id", "subject", "action", "outcome", "consequences", "confidence", "source", "created_at"),
-    *("action_timestamp", "outcome_delay_seconds", "consequence_delay_seconds"),
-)
-_TABLES: Final[Mapping[str, tuple[tuple[str, ...], _Make]]] = {
-    "stm": (_MEMORY_COLUMNS, memory_drafts),
-    "memories": (_MEMORY_COLUMNS, memory_drafts),
-    "insights": (
-        ("id", "type", "title", "body", "confidence", "expires_at", "generated_at", "created_at"),
-        insight_drafts,
-    ),
-    "todos": (
-        (
-            *("id", "title", "description", "status", "priority", "assigned_to", "tags", "due_at"),
-            "created_at",
-        ),
-        task_drafts,
-    ),
-    "working_memory": (("label", "content", "pinned_at"), pin_drafts),
-    "categories": (("name", "description", "keywords", "created_at"), category_drafts),
-    "atoms": (_ATOM_COLUMNS, atom_drafts),
-}
-
-
-def _entry_origin(row: Row) -> Iterator[SourceRelation]:
-    return _origin(row, memory_ref(row))
-
-
-def _atom_origin(row: Row) -> Iterator[SourceRelation]:
-    return _origin(row, _atom_ref(row, "id"))
-
-
-def _origin(row: Row, first: str) -> Iterator[SourceRelation]:
-    """Yield what an entry or an atom was made from."""
-    second = reference_of(text_in(row, "source_message_id", "source_memory_id"))
-    if second is not None:
-        yield SourceRelation(first=first, second=second, type=LinkType.DERIVED_FROM)
-
-
-def _parent(row: Row) -> Iterator[SourceRelation]:
+def _parent(row: Row) -> Iterator[Content]:
     """Yield which message this one answers."""
     if text_in(row, "parent_id"):
         first, second = (reference(f"message/{text_in(row, one)}") for one in ("id", "parent_id"))
         yield SourceRelation(first=first, second=second, type=LinkType.ABOUT)
 
 
-def _link(row: Row) -> Iterator[SourceRelation]:
-    """Yield the causal link between two atoms."""
+def _link(row: Row) -> Iterator[Content]:
+    """Yield the causal link between two atoms; a type that we do not have becomes its reason."""
     sort = text_in(row, "link_type") or LinkType.CAUSES
+    is_known = sort in tuple(LinkType)
     yield SourceRelation(
         first=_atom_ref(row, "from_atom_id"),
         second=_atom_ref(row, "to_atom_id"),
-        type=LinkType(sort) if sort in tuple(LinkType) else LinkType.RELATES_TO,
+        type=LinkType(sort) if is_known else LinkType.RELATES_TO,
         strength=share_in(row, "strength"),
+        reason=None if is_known else sort,
+        at=time_in(row, "last_observed", "created_at"),
     )
 
 
@@ -302,15 +328,25 @@ def _atom_ref(row: Row, column: str) -> str:
     return reference(f"atom/{text_in(row, column)}")
 
 
+def _thread(row: Row) -> Iterator[Content]:
+    yield SourceThread(
+        key=thread_key(text_in(row, "id")),
+        is_closed=text_in(row, "status").lower() in _CLOSED,
+        tags=names_in(row.get("tags")),
+    )
+
+
 def _omissions(tables: SqliteTables) -> Mapping[str, int]:
-    """Count what is not carried over, and the rows of tables that later versions have added."""
-    named = {table for table, column in _OMITTED.values() if column is None}
-    others = [
-        one
-        for one in tables.columns
-        if one not in _READ | named and "_fts" not in one and not one.startswith("sqlite_")
-    ]
-    added = {f"rows of the table {one}": (one, None) for one in others}
+    """Count what is not carried over, and what later versions have added."""
+    omitted_tables = {table for table, _ in _OMITTED.values()}
+    added: dict[str, tuple[str, str | None]] = {}
+    for table, columns in tables.columns.items():
+        if table in _COLUMNS:
+            unread = set(columns).difference(_COLUMNS[table])
+            left = {f"{one} of {table}": (table, one) for one in unread}
+            added |= {name: one for name, one in left.items() if one not in _COMPUTED}
+        elif table not in omitted_tables and "_fts" not in table and table[:7] != "sqlite_":
+            added[f"rows of the table {table}"] = (table, None)
     return omissions(tables, {**_OMITTED, **added})
 
 
@@ -322,49 +358,66 @@ class _JsonReader:
     """Makes drafts of one list in a JSON file, and counts what is left out."""
 
     key: str
+    columns: frozenset[str]
     make: _Make
     tally: Tally = field(default_factory=Tally)
 
     def read(self, element: Element) -> Iterator[Content]:
         row = as_object(element.value)
         if element.key != self.key:
-            return
-        if row is None:
+            self.tally[f"{element.key} of the file"] += bool(element.value)
+        elif row is None:
             where = f"{self.key} {element.number}"
             yield Unreadable(where=where, reason="It is no object.")
         elif element.is_in_list:
-            self.tally["access counts"] += bool(number_in(row, "access_count"))
-            self.tally["read receipts"] += len(as_list(row.get("read_by")) or ())
-            yield from self.make(row)
+            yield from self._made(row)
         else:
             for name, value in row.items():
-                yield from self.make({**(as_object(value) or {}), "name": name})
+                yield from self._made({**(as_object(value) or {}), "name": name})
+
+    def _made(self, row: Row) -> Iterator[Content]:
+        left = (name for name, value in row.items() if value and name not in self.columns)
+        self.tally.update(f"{name} of {self.key}" for name in left)
+        return self.make(row)
 
 
-def _read_json(file: Path, *, key: str, make: _Make) -> Iterator[ImportItem]:
-    reader = _JsonReader(key=key, make=make)
+def _read_json(
+    file: Path, *, key: str, columns: frozenset[str], make: _Make
+) -> Iterator[ImportItem]:
+    reader = _JsonReader(key=key, columns=columns, make=make)
     yield from read_elements(file, reader.read, hint=_HINT)
     yield from reader.tally.pieces()
 
 
-def _message_and_answer(row: Row) -> Iterator[Draft]:
+def _message_and_receipts(row: Row) -> Iterator[Content]:
+    """Make a message and what its readers did, when it was sent, as `migrate.py` does."""
     yield from message_drafts(row, {})
+    readers = names_in(row.get("read_by"))
+    at = {"message_id": row.get("id"), "read_at": row.get("timestamp")}
+    for reader in readers:
+        yield from receipts({**at, "agent_id": reader})
     if text_in(row, "ack_body"):
-        readers = names_in(row.get("read_by"))
-        # As `migrate.py` does: the file does not say who of its readers acknowledged a message.
+        # The file does not say who of its readers acknowledged a message.
         agent = next(iter(readers), text_in(row, "to") or "unknown")
-        answered = {**row, "message_id": row.get("id"), "agent_id": agent}
-        yield from answer_drafts({**answered, "acked_at": row.get("timestamp")}, row)
+        answered = {**at, "agent_id": agent, "ack_body": row.get("ack_body")}
+        answered |= {"acked_at": row.get("timestamp")}
+        yield from answer_drafts(answered, row)
+        yield from receipts(answered)
 
 
 _JSON_FILES: Final[Mapping[str, _Reader]] = {
-    key: partial(_read_json, key=key, make=make)
-    for key, make in {
-        "messages": _message_and_answer,
-        "short_term_memory": memory_drafts,
-        "items": pin_drafts,
-        "categories": category_drafts,
-    }.items()
+    key: partial(_read_json, key=key, columns=frozenset(columns), make=make)
+    for key, columns, make in (
+        (
+            "messages",
+            # Its status follows from its readers.
+            (*_COLUMNS["messages"], "from", "to", "timestamp", "read_by", "ack_body", "status"),
+            _message_and_receipts,
+        ),
+        ("short_term_memory", _MEMORY_COLUMNS, memory_drafts),
+        ("items", (*_COLUMNS["working_memory"], "pinnedAt"), pin_drafts),
+        ("categories", _COLUMNS["categories"], category_drafts),
+    )
 }
 
 

@@ -17,14 +17,33 @@ from commonbrain.model.kinds import (
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
-from commonbrain.transfer.importer import name_or_none, source_reference
-from commonbrain_import.rows import Row, names_in, number_in, share_in, text_in, time_in
+from commonbrain.transfer.importer import (
+    OmittedContent,
+    SourceReceipt,
+    name_or_none,
+    shorten_name,
+    source_reference,
+)
+from commonbrain_import.rows import (
+    Row,
+    names_in,
+    number_in,
+    share_in,
+    text_in,
+    time_in,
+    whole_in,
+)
 
 _IMPORTANCE_MAX: Final = 3.0
 """The scale of brain-db's importance: 1 is normal, 2 is kept, 3 is critical."""
 _DIGEST_CHARS: Final = 16
 """As many as `embeddings_manager.memory_id` takes, so that references agree."""
 _PRIORITIES: Final = {"urgent": TaskPriority.HIGH, "critical": TaskPriority.HIGH}
+_DEFAULT_SOURCE: Final = "agent"
+_NO_AGENTS: Final = frozenset(
+    {_DEFAULT_SOURCE, "auto", "collection", "manual", "migrated", "stm", "system", "unknown"}
+)
+"""Sources that brain-db's programs write, which are no agents."""
 _STATUSES: Final = {"completed": TaskStatus.DONE, "cancelled": TaskStatus.DONE}
 
 
@@ -42,17 +61,19 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
     subject = text_in(row, "subject")
     priority = text_in(row, "priority")
     receiver = text_in(row, "to_agent", "to")
+    time = time_in(row, "created_at", "timestamp")
     yield Draft(
         body=body,
         kind=Kind.MESSAGE,
         tags=names_in(thread.get("tags")),
-        people=names_in([receiver]) if receiver not in {"", "all"} else (),
         source_ref=where,
-        occurred_at=time_in(row, "created_at", "timestamp"),
+        occurred_at=time,
+        believed_since=time,
         expires_at=time_in(row, "expires_at"),
         thread=_thread_ref(text_in(row, "thread_id"), text_in(thread, "subject") or subject),
         detail=MessageDetail(
             sender=name_or_none(text_in(row, "from_agent", "from")),
+            recipients=() if receiver == "all" else names_in(receiver),
             subject=source_reference(subject, "") if subject else None,
             priority=MessagePriority(priority)
             if priority in tuple(MessagePriority)
@@ -63,30 +84,47 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
 
 def _thread_ref(id_: str, subject: str) -> ThreadRef:
     shown = subject or f"brain-db thread {id_}"
-    key = reference(f"thread/{id_}")
-    return ThreadRef(key=key, subject=source_reference(shown, ""))
+    return ThreadRef(key=thread_key(id_), subject=source_reference(shown, ""))
+
+
+def thread_key(id_: str) -> str:
+    """Return the key of a thread."""
+    return reference(f"thread/{id_}")
+
+
+def receipts(row: Row) -> Iterator[SourceReceipt]:
+    """Make the receipt of a reader, or of an acknowledgement with its text, if it has one."""
+    yield SourceReceipt(
+        message=reference(f"message/{text_in(row, 'message_id')}"),
+        agent=shorten_name(text_in(row, "agent_id") or "unknown"),
+        read_at=time_in(row, "read_at", "acked_at"),
+        acked_at=time_in(row, "acked_at"),
+        answer=text_in(row, "ack_body") or None,
+    )
 
 
 def answer_drafts(row: Row, message: Row) -> Iterator[Draft]:
     """Make a message of the text of an acknowledgement."""
     agent = text_in(row, "agent_id")
     thread = text_in(message, "thread_id") or text_in(row, "message_id")
+    time = time_in(row, "acked_at")
     yield Draft(
         body=text_in(row, "ack_body"),
         kind=Kind.MESSAGE,
         source_ref=reference(f"ack/{text_in(row, 'message_id')}/{agent}"),
-        occurred_at=time_in(row, "acked_at"),
+        occurred_at=time,
+        believed_since=time,
         thread=_thread_ref(thread, text_in(message, "subject")),
         detail=MessageDetail(sender=name_or_none(agent)),
     )
 
 
-def memory_drafts(row: Row) -> Iterator[Draft]:
+def memory_drafts(row: Row) -> Iterator[Draft | OmittedContent]:
     """Make an event of an entry of short-term memory."""
     body = text_in(row, "content")
     where = memory_ref(row)
     importance = number_in(row, "importance")
-    source = text_in(row, "source")
+    time = time_in(row, "created_at", "timestamp")
     categories = row.get("categories") or row.get("category")
     yield Draft(
         body=body,
@@ -95,21 +133,37 @@ def memory_drafts(row: Row) -> Iterator[Draft]:
         confidence=share_in(row, "confidence"),
         tags=names_in(categories),
         source_ref=where,
-        occurred_at=time_in(row, "created_at", "timestamp"),
+        occurred_at=time,
+        believed_since=time,
+        access_count=max(whole_in(row, "access_count"), 0),
+        last_access_at=time_in(row, "last_accessed"),
         expires_at=time_in(row, "expires_at"),
-        author=name_or_none(source.removeprefix("synapse:").removeprefix("migrated:")),
+        author=_author_in(row),
         detail=EventDetail(
             importance=None
             if importance is None
             else min(max(importance / _IMPORTANCE_MAX, 0.0), 1.0)
         ),
     )
+    yield from _omitted_source(row)
+
+
+def _author_in(row: Row) -> str | None:
+    """Return the agent that a source names; None if it names a program or a way."""
+    source = text_in(row, "source").removeprefix("synapse:")
+    return None if source in _NO_AGENTS or ":" in source else name_or_none(source)
+
+
+def _omitted_source(row: Row) -> Iterator[OmittedContent]:
+    """Count a source that names no agent, unless it is what brain-db writes if none is given."""
+    if text_in(row, "source") not in {"", _DEFAULT_SOURCE} and _author_in(row) is None:
+        yield OmittedContent(what="sources that name no agent")
 
 
 def memory_ref(row: Row) -> str:
     """Return the reference of an entry: its id, or a digest where `migrate.py` made the id."""
     id_ = text_in(row, "id")
-    if id_.startswith("stm_") and not id_.startswith("stm_mig_"):
+    if id_ and not id_.startswith(("stm_mig_", "emb_")):
         return reference(f"stm/{id_}")
     made = f"{row.get('content') or ''}{text_in(row, 'created_at', 'timestamp')}"
     return reference(f"stm/{_digest(made)}")
@@ -119,7 +173,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
 
 
-def atom_drafts(row: Row) -> Iterator[Draft]:
+def atom_drafts(row: Row) -> Iterator[Draft | OmittedContent]:
     """Make an atom, whose text has all its fields in full."""
     where = reference(f"atom/{text_in(row, 'id')}")
     fields = {one: text_in(row, one) for one in ("subject", "action", "outcome", "consequences")}
@@ -131,13 +185,16 @@ def atom_drafts(row: Row) -> Iterator[Draft]:
         confidence=share_in(row, "confidence"),
         source_ref=where,
         occurred_at=time_in(row, "action_timestamp", "created_at"),
-        author=name_or_none(text_in(row, "source").removeprefix("synapse:")),
+        believed_since=time_in(row, "created_at"),
+        access_count=max(whole_in(row, "access_count"), 0),
+        author=_author_in(row),
         detail=AtomDetail(
             **shortened,
             outcome_delay_s=number_in(row, "outcome_delay_seconds"),
             consequence_delay_s=number_in(row, "consequence_delay_seconds"),
         ),
     )
+    yield from _omitted_source(row)
 
 
 def pin_drafts(row: Row) -> Iterator[Draft]:
@@ -152,6 +209,7 @@ def pin_drafts(row: Row) -> Iterator[Draft]:
         headline=label or None,
         source_ref=where,
         occurred_at=time_in(row, "pinned_at", "pinnedAt"),
+        believed_since=time_in(row, "pinned_at", "pinnedAt"),
     )
 
 
@@ -168,6 +226,7 @@ def task_drafts(row: Row) -> Iterator[Draft]:
         tags=names_in(row.get("tags")),
         source_ref=where,
         occurred_at=time_in(row, "created_at"),
+        believed_since=time_in(row, "created_at"),
         detail=TaskDetail(
             status=TaskStatus(status)
             if status in tuple(TaskStatus)
@@ -192,6 +251,7 @@ def insight_drafts(row: Row) -> Iterator[Draft]:
         tags=names_in([text_in(row, "type")]),
         source_ref=where,
         occurred_at=time_in(row, "generated_at", "created_at"),
+        believed_since=time_in(row, "generated_at", "created_at"),
         expires_at=time_in(row, "expires_at"),
     )
 
@@ -207,18 +267,10 @@ def category_drafts(row: Row) -> Iterator[Draft]:
         tags=names_in([named]),
         source_ref=reference(f"category/{named}"),
         occurred_at=time_in(row, "created_at"),
+        believed_since=time_in(row, "created_at"),
     )
 
 
 def reference(place: str) -> str:
     """Return the reference of a place in brain-db."""
     return source_reference("brain-db", place)
-
-
-def reference_of(id_: str) -> str | None:
-    """Return the reference of what has this id; None if `migrate.py` made the id."""
-    if not id_ or id_.startswith("stm_mig_"):
-        return None
-    sorts = {"syn_": "message/", "atm_": "atom/", "emb_": "stm/"}
-    sort = next((place for prefix, place in sorts.items() if id_.startswith(prefix)), "stm/")
-    return reference(sort + id_.removeprefix("emb_"))

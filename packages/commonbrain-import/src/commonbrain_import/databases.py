@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable
+from commonbrain.transfer.importer import Content, ImportItem, Meter, Unreadable, shorten_name
 from commonbrain.transfer.snapshots import connect_sqlite
 from commonbrain_import.rows import Row, fitted
 
@@ -68,13 +70,30 @@ class TableMeter(Meter):
                 yield self.piece(row)
 
 
-def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Mapping[str, int]:
-    """Count what is not carried over: by its name, a table and perhaps a column with a value."""
-    return {
+def omissions(
+    tables: Tables,
+    named: Mapping[str, tuple[str, str | None]],
+    *,
+    known: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> Mapping[str, int]:
+    """Count what is not carried over: by its name, a table and perhaps a column with a value.
+
+    Of the tables whose columns are known, others are counted too, as a later version may add them.
+    """
+    counted = set(named.values())
+    unknown = {
+        f"values of the unknown column {shorten_name(f'{table}.{column}')}": (table, column)
+        for table in known
+        for column in tables.columns.get(table, ())
+        if column not in known[table] and (table, column) not in counted
+    }
+    counts = {
         what: tables.count(table, column)
-        for what, (table, column) in named.items()
+        for what, (table, column) in {**named, **unknown}.items()
         if table in tables.columns and (column is None or column in tables.columns[table])
     }
+    others = tables.columns.keys() - known.keys() - {table for table, _ in counted}
+    return counts | {"other tables": len(others) if known else 0}
 
 
 def row_count(tables: Tables, names: Iterable[str]) -> int:
@@ -151,22 +170,27 @@ def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:
     return columns
 
 
-def check_part(known: Collection[str], file: Path, *, part: str | None, called: str) -> str:
-    """Return the part of a file to read, whose parts must stay apart; the only one by default.
+def check_part(
+    known: Collection[str], source: str, *, part: str | None, called: str, format_: str
+) -> str:
+    """Return the part of a source to read, whose parts must stay apart; the only one by default.
 
     Raises:
-        InvalidInputError: the file has no such part, or several and none is named.
+        InvalidInputError: the source has no such part, or several and none is named.
 
     """
-    parts = sorted(known)
-    shown = ", ".join(parts[:_PARTS_SHOWN_MAX])
+    parts = sorted(known)[:_PARTS_SHOWN_MAX]
     if part is not None and part not in known:
         raise InvalidInputError(
-            f"{file} has no {called} {part[:40]!r}.", hint=f"It has {shown or 'none'}."
+            f"{source} has no {called} {part[:40]!r}.", hint=f"It has {', '.join(parts) or 'none'}."
         )
-    if part is None and len(parts) > 1:
+    if part is None and len(known) > 1:
+        commands = "; ".join(
+            f"brain --tenant {quote(one)} import {format_} {quote(f'{source}#{one}')}"
+            for one in parts
+        )
         raise InvalidInputError(
-            f"{file} holds {len(parts)} {called}s, whose memories must stay apart.",
-            hint=f"Name one, such as {file.name}#{parts[0]}; it has {shown}.",
+            f"{source} holds {len(known)} {called}s, whose memories must stay apart.",
+            hint=f"Import each for a tenant, which brain tenant create makes: {commands}.",
         )
-    return part or next(iter(parts), "")
+    return part or next(iter(known), "")

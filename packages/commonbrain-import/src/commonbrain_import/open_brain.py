@@ -5,7 +5,7 @@ in `scripts/setup_db.py` and `scripts/migrate_v*.py` (0.14); the second by `brai
 schema in `brain_v2/schema.py`. Columns that a version does not have are left out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
     ImportItem,
+    SourceAnnotation,
     SourceRelation,
     Unreadable,
     check_is_path,
@@ -106,36 +107,43 @@ def _pieces(tables: Tables, shown: str) -> Iterator[ImportItem]:
 
 _FIRST_COLUMNS: Final = (
     *("id", "content", "metadata", "created_at", "project", "annotation", "upvotes", "downvotes"),
-    *("pinned", "projects", "valid_time", "skill_trigger", "superseded_by_id"),
+    *("pinned", "projects", "valid_time", "transaction_time", "access_count", "last_accessed"),
+    *("skill_trigger", "superseded_by_id", "superseded_at", "superseded_reason"),
 )
 _FIRST_OMITTED: Final = {
     "vectors": ("memories", "embedding"),
-    "access counts": ("memories", "access_count"),
-    "reasons of corrections": ("memories", "superseded_reason"),
+    "times of the last change": ("memories", "updated_at"),
+    "uptimes at the last access": ("memories", "last_accessed_uptime"),
     "audit entries": ("memories_audit", None),
     "sessions": ("active_sessions", None),
+    "uptimes of the server": ("server_uptime", None),
 }
+_METADATA: Final = frozenset(
+    {"type", "people", "topics", "action_items", "tags", "source", "auto_captured"}
+)
 
 
 def _first_version(tables: Tables) -> Iterator[ImportItem]:
-    meter = TableMeter(total=row_count(tables, ["memories"] * 2))
+    meter = TableMeter(total=row_count(tables, ["memories"]))
     tally = Tally()
 
     def memory(row: Row) -> Iterator[Content]:
         metadata = as_object(json_in(row, "metadata")) or {}
         tally["action items that the texts state"] += len(ids_in(metadata.get("action_items")))
-        has_trigger = row.get("superseded_by_id") is None and bool(row.get("skill_trigger"))
-        tally["triggers that no skill has"] += has_trigger and _trigger(row) is None
-        return _first_draft(row, metadata)
+        tally["metadata of other names"] += len(metadata.keys() - _METADATA)
+        recorded_at, created_at = time_in(row, "transaction_time"), time_in(row, "created_at")
+        tally["transaction times after the creation"] += recorded_at not in {None, created_at}
+        tally[_NO_SKILL] += _has_lost_trigger(row)
+        yield _first_draft(row, metadata)
+        yield from _annotation(row, about=_ref("", row.get("id")))
 
-    for make in (memory, _annotation):
-        yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=make)
-    yield from map(meter.piece, _superseded(tables, "memories", by="superseded_by_id", sort=""))
-    tally.update(omissions(tables, _FIRST_OMITTED))
+    yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=memory)
+    yield from map(meter.piece, _superseded(tables, "memories", sort=""))
+    tally.update(omissions(tables, _FIRST_OMITTED, known={"memories": _FIRST_COLUMNS}))
     yield from tally.pieces()
 
 
-def _first_draft(row: Row, metadata: Row) -> Iterator[Content]:
+def _first_draft(row: Row, metadata: Row) -> Draft:
     body = text_in(row, "content")
     sort = text_in(metadata, "type") or "note"
     kind, label = kind_and_label(sort) or (Kind.FACT, sort)
@@ -145,7 +153,7 @@ def _first_draft(row: Row, metadata: Row) -> Iterator[Content]:
         # Only rules have triggers, and a pinned text that commands was a guardrail.
         kind, label = Kind.RULE, label or sort
     projects = _projects(row)
-    yield Draft(
+    return Draft(
         body=body,
         kind=kind,
         label=name_or_none(label),
@@ -160,8 +168,11 @@ def _first_draft(row: Row, metadata: Row) -> Iterator[Content]:
         people=names_in(metadata.get("people")),
         source_ref=_ref("", row.get("id")),
         occurred_at=time_in(row, "valid_time", "created_at"),
+        believed_since=time_in(row, "created_at"),
         auto_captured=flag_in(metadata, "auto_captured"),
         author=name_or_none(text_in(metadata, "source")),
+        access_count=whole_in(row, "access_count"),
+        last_access_at=time_in(row, "last_accessed"),
         detail=RuleDetail(skill=trigger) if kind is Kind.RULE else None,
         pinned=flag_in(row, "pinned"),
         rating=_rating(row),
@@ -191,14 +202,21 @@ def _trigger(row: Row) -> Mapping[str, object] | None:
         return None
 
 
+_NO_SKILL: Final = "triggers that no skill has"
+
+
+def _has_lost_trigger(row: Row) -> bool:
+    return bool(row.get("skill_trigger")) and _trigger(row) is None
+
+
 # Version 2
 
 _SECOND_OMITTED: Final = {
     "vectors": ("memory_index", "embedding"),
-    "access counts": ("facts", "access_count"),
-    "reasons of corrections of rules": ("rules", "supersede_reason"),
-    "reasons of corrections of facts": ("facts", "supersede_reason"),
     "archived marks": ("incidents", "archived"),
+    "sessions that made tasks": ("tasks", "created_session"),
+    "times of the last change": ("tasks", "updated_at"),
+    "sessions of handoffs": ("handoffs", "session_id"),
     "audit entries": ("v2_audit", None),
     "sessions": ("active_sessions", None),
     "tool calls": ("tool_events", None),
@@ -207,100 +225,120 @@ _SECOND_OMITTED: Final = {
 _SECOND_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": (
         *("id", "headline", "body", "severity", "project", "source", "skill_trigger"),
-        *("superseded_by", "created_at"),
+        *("supersedes", "superseded_by", "supersede_reason", "linked_incident_ids", "created_at"),
     ),
     "facts": (
         *("id", "headline", "body", "project", "tags", "ttl", "confidence", "source"),
+        *("access_count", "last_accessed", "supersedes", "superseded_by", "supersede_reason"),
         "created_at",
     ),
     "incidents": (
         *("id", "headline", "body", "project", "root_cause", "resolution", "occurred_at"),
-        "source",
+        *("linked_rule_ids", "last_accessed", "source"),
     ),
     "tasks": ("id", "content", "project", "priority", "status", "due_condition", "created_at"),
+    "action_items": (
+        *("id", "source_kind", "source_id", "text", "project", "status", "created_at"),
+        *("kind", "ack_reason", "ack_source", "ack_at"),
+    ),
+    "handoffs": ("id", "source", "project", "content", "created_at"),
 }
 _INDEX_COLUMNS: Final = (
-    *("kind", "memory_id", "pinned", "forgotten_at", "upvotes", "downvotes", "annotation"),
-    "project",
+    *("kind", "memory_id", "pinned", "active", "forgotten_at", "upvotes", "downvotes"),
+    *("annotation", "created_at"),
 )
-_ACTION_ITEM_COLUMNS: Final = (
-    *("id", "source_kind", "source_id", "text", "project", "status", "created_at"),
+_REPEATED: Final = (
+    *("project", "headline", "severity", "skill_trigger", "forgotten_reason", "forgotten_by"),
 )
-_HANDOFF_COLUMNS: Final = ("id", "source", "project", "content", "created_at")
-_SORTS: Final = {"rules": "rule", "facts": "fact", "incidents": "incident", "tasks": "task"}
+"""Columns of the index that memories have as well, or that only deleted ones have."""
+_SEVERITIES: Final = frozenset({"BLOCKER", "PATTERN", "DEPRECATED", ""})
+"""What is in a rule, or tells that it is superseded; no other kind has one."""
+_ACTION_ITEM: Final = "action-item"
 
 
 def _second_version(tables: Tables) -> Iterator[ImportItem]:
-    further = {
-        "action_items": (_ACTION_ITEM_COLUMNS, _action_item),
-        "handoffs": (_HANDOFF_COLUMNS, _handoff),
-        "memory_index": (_INDEX_COLUMNS, _annotation),
-    }
-    meter = TableMeter(total=row_count(tables, [*_SECOND_COLUMNS, *further]))
+    meter = TableMeter(total=row_count(tables, _SECOND_COLUMNS))
     marks = _marks(tables)
     tally = Tally()
 
     def memory(sort: str, row: Row) -> Iterator[Content]:
         mark = marks.get((sort, whole_in(row, "id")), {})
-        is_forgotten = mark.get("forgotten_at") is not None
-        tally["deleted memories"] += is_forgotten
-        return iter(()) if is_forgotten else _second_draft(sort, row, mark=mark)
+        is_undone = sort == Kind.RULE and row.get("superseded_by") is None and "active" in mark
+        if mark.get("forgotten_at") is not None:
+            tally["deleted memories"] += 1
+        elif is_undone and not flag_in(mark, "active"):
+            tally["withdrawn rules"] += 1
+        else:
+            tally[_NO_SKILL] += _has_lost_trigger(row)
+            tally["severities that no rule has"] += text_in(row, "severity") not in _SEVERITIES
+            yield from _second_contents(sort, row, mark=mark)
 
     for table, columns in _SECOND_COLUMNS.items():
-        make = partial(memory, _SORTS[table])
+        # The rows of action_items are of the sort action-item.
+        make = partial(memory, table.removesuffix("s").replace("_", "-"))
         yield from meter.read(tables, table, columns=columns, make=make)
-    for table, (columns, make) in further.items():
-        order = "memory_id" if table == "memory_index" else "id"
-        yield from meter.read(tables, table, columns=columns, make=make, order=order)
-    for table in ("rules", "facts"):
-        corrected = _superseded(tables, table, by="superseded_by", sort=_SORTS[table])
-        yield from map(meter.piece, corrected)
+    for table, sort in (("rules", Kind.RULE), ("facts", Kind.FACT)):
+        yield from map(meter.piece, _superseded(tables, table, sort=sort))
     yield from map(meter.piece, _evidence(tables))
-    tally.update(omissions(tables, _SECOND_OMITTED))
+    known = {**_SECOND_COLUMNS, "memory_index": (*_INDEX_COLUMNS, *_REPEATED)}
+    tally.update(omissions(tables, _SECOND_OMITTED, known=known))
     yield from tally.pieces()
 
 
 def _marks(tables: Tables) -> Mapping[tuple[str, int], Row]:
-    """Return the rows of the index for memories that are pinned, forgotten or rated; few are."""
+    """Return the rows of the index that say more than the memory; few facts and tasks have one."""
     return {
         (text_in(row, "kind"), whole_in(row, "memory_id")): row
-        for row in tables.rows("memory_index", _INDEX_COLUMNS, order="memory_id")
-        if not isinstance(row, Unreadable)
-        and (flag_in(row, "pinned") or row.get("forgotten_at") is not None or _rating(row))
+        for row in _readable(tables, "memory_index", _INDEX_COLUMNS, order="memory_id")
+        # When an incident was recorded, and whether a rule holds, is here alone.
+        if text_in(row, "kind") in {Kind.INCIDENT, Kind.RULE}
+        or flag_in(row, "pinned")
+        or text_in(row, "annotation")
+        or row.get("forgotten_at") is not None
+        or _rating(row)
     }
 
 
-def _second_draft(sort: str, row: Row, *, mark: Row) -> Iterator[Content]:
+def _second_contents(sort: str, row: Row, *, mark: Row) -> Iterator[Content]:
+    about = _ref(sort, row.get("id"))
     draft = Draft(
-        body=text_in(row, "body", "content", "headline"),
+        body=text_in(row, "body", "content", "text", "headline"),
         kind=sort,
         headline=text_in(row, "headline") or None,
         project=name_or_none(text_in(row, "project")),
         confidence=share_in(row, "confidence"),
         tags=names_in(names_of_array(row.get("tags"))),
-        source_ref=_ref(sort, row.get("id")),
+        source_ref=about,
         occurred_at=time_in(row, "occurred_at", "created_at"),
+        believed_since=time_in(row, "created_at") or time_in(mark, "created_at"),
         expires_at=time_in(row, "ttl"),
         author=name_or_none(text_in(row, "source")),
+        access_count=whole_in(row, "access_count"),
+        last_access_at=time_in(row, "last_accessed"),
         pinned=flag_in(mark, "pinned"),
         rating=_rating(mark),
     )
-    if sort == Kind.RULE:
-        severity = text_in(row, "severity")
-        # A deprecated rule has lost its severity; its words still have one.
-        known = severity if severity in {"BLOCKER", "PATTERN"} else None
-        draft = replace(draft, severity=known, detail=RuleDetail(skill=_trigger(row)))
-    elif sort == Kind.INCIDENT:
-        draft = replace(
-            draft,
-            detail=IncidentDetail(
-                root_cause=text_in(row, "root_cause") or None,
-                resolution=text_in(row, "resolution") or None,
-            ),
+    yield _DETAILED.get(sort, lambda draft, _: draft)(draft, row)
+    yield from _annotation(mark, about=about)
+    if sort == _ACTION_ITEM:
+        source = _ref(text_in(row, "source_kind"), row.get("source_id"))
+        yield SourceRelation(
+            first=about, second=source, type=LinkType.ABOUT, at=draft.believed_since
         )
-    elif sort == Kind.TASK:
-        draft = _task(draft, row)
-    yield draft
+        yield from _answer(row, about=about)
+
+
+def _rule(draft: Draft, row: Row) -> Draft:
+    severity = text_in(row, "severity")
+    # A deprecated rule has lost its severity; its words still have one.
+    known = severity if severity in {"BLOCKER", "PATTERN"} else None
+    return replace(draft, severity=known, detail=RuleDetail(skill=_trigger(row)))
+
+
+def _incident(draft: Draft, row: Row) -> Draft:
+    cause, resolution = text_in(row, "root_cause"), text_in(row, "resolution")
+    detail = IncidentDetail(root_cause=cause or None, resolution=resolution or None)
+    return replace(draft, detail=detail)
 
 
 def _task(draft: Draft, row: Row) -> Draft:
@@ -316,48 +354,48 @@ def _task(draft: Draft, row: Row) -> Draft:
     return replace(draft, body=body, detail=detail)
 
 
-def _action_item(row: Row) -> Iterator[Content]:
-    """Make an action item a task, which blocks no writer, about what it comes from."""
+def _action_item(draft: Draft, row: Row) -> Draft:
+    """Return an action item as a task, which blocks no writer."""
     is_open = text_in(row, "status") in {"pending", "will_execute"}
-    where = _ref("action-item", row.get("id"))
-    yield Draft(
-        body=text_in(row, "text"),
+    return replace(
+        draft,
         kind=Kind.TASK,
         label="action_item",
-        project=name_or_none(text_in(row, "project")),
-        source_ref=where,
-        occurred_at=time_in(row, "created_at"),
+        tags=("rule",) if text_in(row, "kind") == Kind.RULE else (),
         detail=TaskDetail(status=TaskStatus.OPEN if is_open else TaskStatus.DONE),
     )
-    source = _ref(text_in(row, "source_kind"), row.get("source_id"))
-    yield SourceRelation(first=where, second=source, type=LinkType.ABOUT)
 
 
-def _handoff(row: Row) -> Iterator[Content]:
-    at = time_in(row, "created_at")
-    yield Draft(
-        body=text_in(row, "content"),
-        kind=Kind.EPISODE,
-        label="handoff",
-        project=name_or_none(text_in(row, "project")),
-        source_ref=_ref("handoff", row.get("id")),
-        occurred_at=at,
-        author=name_or_none(text_in(row, "source")),
-        detail=EpisodeDetail(ended_at=at),
-    )
+def _answer(row: Row, *, about: str) -> Iterator[SourceAnnotation]:
+    """Yield how an agent acknowledged an action item, and why."""
+    answer = ": ".join(filter(None, (text_in(row, "status"), text_in(row, "ack_reason"))))
+    if answer != "pending":
+        author, at = name_or_none(text_in(row, "ack_source")), time_in(row, "ack_at")
+        yield SourceAnnotation(about=about, text=answer, author=author, at=at)
+
+
+def _handoff(draft: Draft, _: Row) -> Draft:
+    detail = EpisodeDetail(ended_at=draft.occurred_at)
+    return replace(draft, kind=Kind.EPISODE, label="handoff", detail=detail)
+
+
+_DETAILED: Final[Mapping[str, Callable[[Draft, Row], Draft]]] = {
+    Kind.RULE: _rule,
+    Kind.INCIDENT: _incident,
+    Kind.TASK: _task,
+    _ACTION_ITEM: _action_item,
+    "handoff": _handoff,
+}
 
 
 def _evidence(tables: Tables) -> Iterator[SourceRelation]:
     """Yield which incident is behind which rule; each table may name it."""
     pairs: dict[tuple[str, str], None] = {}
-    for row in tables.rows("rules", ("id", "linked_incident_ids"), order="id"):
-        if not isinstance(row, Unreadable):
-            ids = ids_in(names_of_array(row.get("linked_incident_ids")))
-            pairs.update(dict.fromkeys((one, text_in(row, "id")) for one in ids))
-    for row in tables.rows("incidents", ("id", "linked_rule_ids"), order="id"):
-        if not isinstance(row, Unreadable):
-            ids = ids_in(names_of_array(row.get("linked_rule_ids")))
-            pairs.update(dict.fromkeys((text_in(row, "id"), one) for one in ids))
+    for table, column in (("rules", "linked_incident_ids"), ("incidents", "linked_rule_ids")):
+        for row in _readable(tables, table, ("id", column)):
+            own = text_in(row, "id")
+            for other in ids_in(names_of_array(row.get(column))):
+                pairs[(other, own) if table == "rules" else (own, other)] = None
     for incident, rule in pairs:
         first, second = _ref("incident", incident), _ref("rule", rule)
         yield SourceRelation(first=first, second=second, type=LinkType.SUPPORTS)
@@ -375,30 +413,52 @@ def _rating(row: Row) -> int:
     return whole_in(row, "upvotes") - whole_in(row, "downvotes")
 
 
-def _annotation(row: Row) -> Iterator[Content]:
-    """Make the annotation of a memory a fact that is linked to what it is about."""
-    about = _ref(text_in(row, "kind"), row.get("memory_id") or row.get("id"))
-    where = f"{about}/annotation"
+def _annotation(row: Row, *, about: str) -> Iterator[SourceAnnotation]:
     if text_in(row, "annotation"):
-        yield Draft(
-            body=text_in(row, "annotation"),
-            kind=Kind.FACT,
-            label="annotation",
-            project=name_or_none(text_in(row, "project")),
-            source_ref=where,
+        yield SourceAnnotation(about=about, text=text_in(row, "annotation"))
+
+
+_CORRECTIONS: Final = (
+    *("id", "superseded_by", "superseded_by_id", "supersede_reason", "superseded_reason"),
+    *("superseded_at", "created_at"),
+)
+"""What both versions have of a correction."""
+
+
+def _superseded(tables: Tables, table: str, *, sort: str) -> Iterator[SourceRelation]:
+    """Yield which memory corrects which, the oldest first: a dump has its rows in another order.
+
+    The reason is with the older one, except of rules. Where no time is, the newer one has it.
+    """
+    corrected = {
+        whole_in(row, "id"): (row, newer)
+        for row in _readable(tables, table, _CORRECTIONS)
+        if (newer := text_in(row, "superseded_by", "superseded_by_id"))
+    }
+    ids = {newer for _, newer in corrected.values()}
+    corrections = {
+        id_: row
+        for row in _readable(tables, table, _CORRECTIONS)
+        if (id_ := text_in(row, "id")) in ids
+    }
+    for older, (row, newer) in sorted(corrected.items()):
+        correction = corrections.get(newer, {})
+        with_reason = correction if sort == Kind.RULE else row
+        yield SourceRelation(
+            first=_ref(sort, newer),
+            second=_ref(sort, older),
+            type=None,
+            reason=text_in(with_reason, "supersede_reason", "superseded_reason") or None,
+            at=time_in(row, "superseded_at") or time_in(correction, "created_at"),
         )
-        yield SourceRelation(first=where, second=about, type=LinkType.ABOUT)
 
 
-def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[SourceRelation]:
-    """Yield which memory corrects which, the oldest first: a dump has its rows in another order."""
-    pairs = [
-        (whole_in(row, "id"), whole_in(row, by))
-        for row in tables.rows(table, ("id", by), order="id")
-        if not isinstance(row, Unreadable) and row.get(by) is not None
-    ]
-    for older, newer in sorted(pairs):
-        yield SourceRelation(first=_ref(sort, newer), second=_ref(sort, older), type=None)
+def _readable(
+    tables: Tables, table: str, columns: Sequence[str], *, order: str = "id"
+) -> Iterator[Row]:
+    """Yield rows that are read once more; what cannot be read is reported already."""
+    read = tables.rows(table, columns, order=order)
+    return (row for row in read if not isinstance(row, Unreadable))
 
 
 IMPORTER: Final = OpenBrain()

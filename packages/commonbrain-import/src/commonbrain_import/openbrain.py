@@ -9,9 +9,10 @@ names one: `dump.sql#7`. `brain:seed-memory`, which fills it from MEMORY.md, has
 the importer `markdown`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -26,6 +27,7 @@ from commonbrain.transfer.importer import (
     SourceRelation,
     Unreadable,
     name_or_none,
+    shorten_name,
     source_reference,
     split_part,
 )
@@ -41,6 +43,13 @@ _STARTS: Final = tuple(
     f"{verb} INTO `{_TABLE}`".encode() for verb in ("INSERT", "INSERT IGNORE", "REPLACE")
 )
 _CREATE: Final = f"CREATE TABLE `{_TABLE}`".encode()
+_COLUMNS: Final = frozenset(
+    {
+        *("id", "workspace_id", "org", "agent_id", "type", "content", "tags", "project"),
+        *("confidence", "source", "supersedes_id", "expires_at", "created_at", "deleted_at"),
+    }
+)
+_OMITTED: Final = {"indexed_at": "times of the vectors", "updated_at": "times of the last change"}
 _KINDS: Final = {"procedure": Kind.RULE}
 """Its types that are no kind of ours; the others are facts."""
 
@@ -69,10 +78,12 @@ class OpenBrainDump:
         # There may be a file of that very name.
         file, workspace = (source, None) if source.exists() else split_part(source)
         overview = _survey(file)
-        chosen = check_part(overview.workspaces, file, part=workspace, called="workspace")
+        chosen = check_part(
+            overview.workspaces, str(file), part=workspace, called="workspace", format_=self.name
+        )
         meter = Meter(total=max(file.stat().st_size, 1))
-        tally = Tally({"statements for other tables": overview.foreign})
-        for row in _rows(file, meter):
+        tally = Tally()
+        for row in _rows(file, meter, tally):
             if isinstance(row, Unreadable):
                 yield meter.piece(row)
             elif text_in(row, "workspace_id") != chosen:
@@ -80,6 +91,7 @@ class OpenBrainDump:
             elif not overview.is_carried(text_in(row, "id")):
                 tally["deleted memories"] += 1
             else:
+                tally.update(_omissions(row))
                 yield from map(meter.piece, fitted(_contents(row)))
         yield from map(meter.piece, overview.relations(chosen))
         yield from tally.pieces()
@@ -90,14 +102,14 @@ class _Overview:
     """What must be known before the first memory: who is there, and what corrects what."""
 
     workspaces: set[str] = field(default_factory=set[str])
-    deleted: set[str] = field(default_factory=set[str])
+    deleted: dict[str, datetime | None] = field(default_factory=dict[str, "datetime | None"])
+    """When each one was deleted; a correction deletes what it corrects."""
     newer: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     """The memories that correct each one."""
     corrections: list[tuple[datetime | None, str, str, str]] = field(
         default_factory=list[tuple["datetime | None", str, str, str]]
     )
     """Time and workspace of the newer one, and both."""
-    foreign: int = 0
 
     def add(self, row: Row) -> None:
         """Take note of a row."""
@@ -105,7 +117,7 @@ class _Overview:
         workspace = text_in(row, "workspace_id")
         self.workspaces.add(workspace)
         if row.get("deleted_at") is not None:
-            self.deleted.add(id_)
+            self.deleted[id_] = time_in(row, "deleted_at")
         if older:
             self.newer.setdefault(older, []).append(id_)
             self.corrections.append((time_in(row, "created_at"), workspace, id_, older))
@@ -125,14 +137,12 @@ class _Overview:
 
     def relations(self, workspace: str) -> Iterator[SourceRelation]:
         """Yield the corrections among carried memories, the oldest first."""
-        for _, own, newer, older in sorted(self.corrections, key=_by_time):
+        first = datetime.min.replace(tzinfo=UTC)
+        by_time = sorted(self.corrections, key=lambda correction: correction[0] or first)
+        for created_at, own, newer, older in by_time:
             if own == workspace and self.is_carried(newer) and self.is_carried(older):
-                yield SourceRelation(first=_ref(newer), second=_ref(older), type=None)
-
-
-def _by_time(correction: tuple[datetime | None, str, str, str]) -> tuple[bool, float]:
-    at = correction[0]
-    return at is not None, at.timestamp() if at else 0.0
+                at = self.deleted.get(older) or created_at
+                yield SourceRelation(first=_ref(newer), second=_ref(older), type=None, at=at)
 
 
 def _survey(file: Path) -> _Overview:
@@ -140,13 +150,9 @@ def _survey(file: Path) -> _Overview:
     if not file.is_file():
         raise InvalidInputError(f"There is no file {file}.", hint=_HINT)
     overview = _Overview()
-
-    def skip(_: str) -> None:
-        overview.foreign += 1
-
     is_empty = True
     try:
-        for row in _rows(file, Meter(total=1), on_foreign=skip):
+        for row in _rows(file, Meter(total=1), Counter()):
             is_empty = False
             if not isinstance(row, Unreadable):
                 overview.add(row)
@@ -162,7 +168,7 @@ def _contents(row: Row) -> Iterator[Draft | Unreadable]:
     kind, label = kind_and_label(sort) or (_KINDS.get(sort, Kind.FACT), sort)
     origin, org = text_in(row, "source"), text_in(row, "org")
     further = (f"source:{origin}" if origin else "", f"org:{org}" if org else "")
-    draft = Draft(
+    yield Draft(
         body=text_in(row, "content"),
         kind=kind,
         label=name_or_none(label),
@@ -171,10 +177,17 @@ def _contents(row: Row) -> Iterator[Draft | Unreadable]:
         tags=names_in([*names_in(row.get("tags")), *further]),
         source_ref=_ref(text_in(row, "id")),
         occurred_at=time_in(row, "created_at"),
+        believed_since=time_in(row, "created_at"),
         expires_at=time_in(row, "expires_at"),
         author=name_or_none(text_in(row, "agent_id")),
     )
-    yield draft
+
+
+def _omissions(row: Row) -> Iterator[str]:
+    """Name the values of a row that are not carried over."""
+    for column, value in row.items():
+        if value is not None and column not in _COLUMNS:
+            yield _OMITTED.get(column, f"values of the unknown column {shorten_name(column)}")
 
 
 def _ref(id_: str) -> str:
@@ -185,9 +198,7 @@ def _ref(id_: str) -> str:
 # or one row of an INSERT.
 
 
-def _rows(
-    file: Path, meter: Meter, *, on_foreign: Callable[[str], None] = lambda _: None
-) -> Iterator[Row | Unreadable]:
+def _rows(file: Path, meter: Meter, tally: Counter[str]) -> Iterator[Row | Unreadable]:
     """Yield the rows of the table, parsed one line at a time."""
     columns: Sequence[str] = ()
     begun = b""
@@ -197,14 +208,15 @@ def _rows(
             if line.startswith(_CREATE):
                 columns = _columns(line, stream)
             elif line.startswith(_STARTS):
-                begun, rest = _split_insert(line)
-                if rest:
+                head, values, rest = line.partition(b" VALUES")
+                begun = head + values + b" "
+                if rest.strip():
                     yield from _parsed(begun + rest, columns, where=f"line {number}")
             elif begun and line.startswith(b"("):
                 yield from _parsed(begun + line, columns, where=f"line {number}")
             elif line.startswith((b"INSERT ", b"REPLACE ")):
                 begun = b""
-                on_foreign(file.name)
+                tally["statements for other tables"] += 1
             elif not line.startswith(b"("):
                 begun = b""
 
@@ -217,12 +229,6 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, line
         while not line.endswith(b"\n") and (line := stream.readline(_LINE_BYTES_MAX)):
             pass
-
-
-def _split_insert(line: bytes) -> tuple[bytes, bytes]:
-    """Split an INSERT into what precedes its rows, and the rows on its line, if any."""
-    head, values, rest = line.partition(b" VALUES")
-    return head + values + b" ", rest.strip()
 
 
 def _columns(line: bytes, stream: BinaryIO) -> Sequence[str]:

@@ -65,7 +65,10 @@ def _psycopg() -> Any:  # noqa: ANN401 its values are of any type
 def _unreadable(source: str, error: Exception, *, hint: str) -> InvalidInputError:
     # The cause is left out, for a message of the driver may repeat the URL with its password.
     reason = str(error).strip().partition("\n")[0].replace(source, shown_source(source))
-    if "@" in reason.replace(shown_source(source), "") or "password=" in reason:
+    if type(error) is _psycopg().ProgrammingError:  # The server's are of its subclasses.
+        # It quotes what it cannot parse, such as a password with a bare `%`.
+        reason = "it is malformed; in a URL, % is written %25"
+    elif "@" in reason.replace(shown_source(source), "") or "password=" in reason:
         reason = "the server refused the connection"
     return InvalidInputError(f"{shown_source(source)} cannot be read: {reason}.", hint=hint)
 

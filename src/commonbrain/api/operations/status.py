@@ -168,7 +168,7 @@ def hook_lines(reply: StatusReply) -> Iterator[str]:
         since = show_second(silent.since)
         yield f"{silent.client} is silent: no hook ran since {since}. {silent.advice}"
     if reply.hooks:
-        yield f"{reply.token_use.line} in 30 days."
+        yield f"{reply.token_use.line} by hooks in 30 days."
 
 
 def metrics_lines(reply: StatusReply) -> Iterator[str]:

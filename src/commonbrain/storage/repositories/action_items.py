@@ -60,7 +60,7 @@ _BY_PRIORITY: Final = case(
 
 @dataclass(frozen=True, slots=True)
 class BriefingRepository:
-    """The rules and tasks of a boot, among the active memories of a query scope."""
+    """Rules, tasks and pinned memories of a boot, among the active memories of a query scope."""
 
     work: SqlContext
 
@@ -82,6 +82,10 @@ class BriefingRepository:
     def has_patterns(self, scope: QueryScope) -> bool:
         """Check whether there is any PATTERN rule without a trigger."""
         return bool(self._rows(_any_pattern, scope, limit=1))
+
+    def pinned(self, scope: QueryScope) -> dict[int, int]:
+        """Map each pinned memory to its precedence, newest first; no rules without a trigger."""
+        return {id_: -rank for id_, rank in self._rows(_pinned, scope, limit=-1)}
 
     def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
         """Find open and blocked tasks: a person's first, then in the order of `task_keys`."""
@@ -157,6 +161,21 @@ def _patterns(filter_: Filter) -> _Rows:
 def _any_pattern(filter_: Filter) -> _Rows:
     is_seen = _seen(_RULES, filter_).exists()
     return _pattern_rules().where(is_seen).limit(_LIMIT)
+
+
+@lru_cache(_BUILT_MAX)
+def _pinned(filter_: Filter) -> _Rows:
+    row = memories.c
+    is_in_sections = exists_in(
+        _RULES, _RULES.c.memory_id == row.id, _RULES.c.skill.is_(null()), of=memories
+    )
+    # As words, because SQLite uses an index of few rows only for the very condition it has.
+    is_pinned = text("memories.pinned")
+    return (
+        select(row.id, _RANK)
+        .where(is_pinned, within(filter_), ~is_in_sections)
+        .order_by(row.id.desc())
+    )
 
 
 def _pattern_rules(*more: Any) -> _Rows:  # noqa: ANN401 columns of any sort

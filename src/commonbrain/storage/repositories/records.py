@@ -4,7 +4,6 @@ import hmac
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from functools import cache
 from itertools import starmap
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    literal_column,
     select,
     text,
 )
@@ -161,8 +159,9 @@ _NEWEST: Final = (
     .order_by(tool_events.c.id.desc())
     .limit(bindparam("limit"))
 )
+_IS_OF_AGENT: Final = tool_events.c.agent == bindparam("agent")
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
-_FAILED_OF_AGENT: Final = _FAILED.where(tool_events.c.agent == bindparam("agent"))
+_FAILED_OF_AGENT: Final = _FAILED.where(_IS_OF_AGENT)
 _TIMINGS: Final = _NEWEST.with_only_columns(
     tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
 ).where(tool_events.c.door != WEB_TRANSPORT)
@@ -174,6 +173,15 @@ _SQLITE: Final = text(
     f"INSERT INTO tool_events (tenant_id, {', '.join(_COLUMNS)}) "  # noqa: S608 all are our own
     f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(_COLUMNS)))} "
     "FROM json_each(:events) WHERE true ON CONFLICT DO NOTHING"
+)
+
+
+_OF_HOOKS: Final = _NEWEST.with_only_columns(
+    tool_events.c.at, tool_events.c.tool, tool_events.c.args
+).where(text(OF_HOOKS))
+_OF_HOOKS_OF_AGENT: Final = _OF_HOOKS.where(_IS_OF_AGENT)
+_OF_SESSION: Final = _NEWEST.with_only_columns(tool_events.c.args).where(
+    tool_events.c.session == bindparam("session"), _IS_OF_AGENT
 )
 
 
@@ -231,33 +239,23 @@ class ToolEventRepository:
         *,
         limit: int,
         since: datetime,
-        session: str | None = None,
         agent: str | None = None,
     ) -> list[HookRun]:
-        """List the runs of hooks since a time, newest first.
-
-        `session` and `agent` limit them to one session and to one agent.
-        """
-        limits = {"session": session, "agent": agent}
-        chosen = {name: value for name, value in limits.items() if value is not None}
-        given = {"since": ids.make_id(since, 0), "limit": limit, **chosen}
+        """List the runs of hooks since a time, newest first; those of one agent, if it is named."""
+        of_agent = {} if agent is None else {"agent": agent}
+        given = {"since": ids.make_id(since, 0), "limit": limit, **of_agent}
         key = tuple(given.items())
         if key not in self._hooks:
-            rows = self.work.rows(_of_hooks(tuple(chosen)), given)
+            rows = self.work.rows(_OF_HOOKS_OF_AGENT if of_agent else _OF_HOOKS, given)
             self._hooks[key] = [
                 HookRun(at, tool, ShownCounts.read(args)) for at, tool, args in rows
             ]
         return self._hooks[key]
 
-
-@cache
-def _of_hooks(columns: tuple[str, ...]) -> Select[Any]:
-    """Select the runs of hooks, with a parameter for each of the columns."""
-    same = (tool_events.c[name] == bindparam(name) for name in columns)
-    # A session has fewer events than an agent: the expression keeps SQLite from that index.
-    unindexed = tool_events.c.door.concat(literal_column("''")) == literal_column("'hook'")
-    runs = _NEWEST.with_only_columns(tool_events.c.at, tool_events.c.tool, tool_events.c.args)
-    return runs.where(unindexed if "session" in columns else text(OF_HOOKS), *same)
+    def tokens_shown(self, agent: str, session: str, *, limit: int) -> int:
+        """Sum the tokens that the latest calls and hooks of an agent's session showed."""
+        given = {"since": 0, "limit": limit, "agent": agent, "session": session}
+        return sum(ShownCounts.read(args).tokens for (args,) in self.work.rows(_OF_SESSION, given))
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:

@@ -153,6 +153,7 @@ memories = tenant_table(
         **only("state IN ('candidate', 'quarantined')"),
     ),
     Index("ix_memories_rules", "tenant_id", "occurred_at", "id", **only("kind = 'rule'")),
+    Index("ix_memories_pinned", "tenant_id", "id", **only("pinned")),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
 )

@@ -6,7 +6,7 @@ one heading can be told apart in a list; its kind follows from its words, or els
 What the write gate would not accept as one statement is stored as an event, which may have any
 content. The types that OpenBrain's `brain:seed-memory` infers (php/Console/Commands/
 BrainSeedMemoryCommand.php of https://github.com/dAppCore/agent) are kinds or subtypes here: a
-heading such as "Plan" or "Decisions" gives the label.
+heading such as "Plan" or "Decisions" gives kind and label.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from typing import Final
 
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.kinds import Kind, Severity, TaskDetail, TaskStatus, kind_and_label
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
@@ -135,34 +135,43 @@ _CONFIDENCE: Final = 0.7
 """Notes are written with care, but become outdated unnoticed."""
 _FILE_BYTES_MAX: Final = 8 * 1024 * 1024
 """A file is parsed whole, which takes some fifty times its size; no notes are this long."""
-_HEADINGS: Final[Mapping[Kind, re.Pattern[str]]] = {
-    kind: re.compile(rf"\b(?:{words})[\s:.!]*$", re.IGNORECASE)
-    for kind, words in (
-        (
-            Kind.RULE,
-            "rules|conventions|guidelines|guardrails|principles|standards|policies|preferences"
-            "|code style|style guide|non-negotiables|dos and don'ts|ways of working",
-        ),
-        (
-            Kind.TASK,
-            "to-?dos?|tasks|next steps|action items|open items|backlog|follow-?ups?",
-        ),
-        (Kind.INCIDENT, "incidents|outages|post-?mortems?|failures|bugs"),
-    )
+_TYPES: Final[Mapping[str, str]] = {
+    "convention": "conventions?|coding standards?|(?:code|coding) style|style guide|naming"
+    "|konventionen|convenciones",
+    "rule": "rules|guidelines|guardrails|principles|standards|policies|constraints"
+    "|non-negotiables|dos and don'ts|ways of working|never|regeln|règles|reglas",
+    "preference": "preferences?|(?:my|our) taste|(?:how|what) (?:i|we) (?:like|prefer)|vorlieben"
+    "|préférences|preferencias",
+    "question": "(?:^|(?:open|unresolved|unanswered|remaining) )questions|unclear|still unknown"
+    "|offene fragen|questions ouvertes|preguntas abiertas",
+    "task": "to-?dos?|tasks|next (?:steps|actions)|action items|open items|backlog|follow-?ups?"
+    "|chores|aufgaben|tâches|tareas",
+    "bug": "bugs?|defects|known (?:issues|errors|problems)|bekannte fehler|errores conocidos",
+    "incident": "incidents|outages|post-?mortems?|failures|what went wrong|vorfälle|störungen"
+    "|incidentes",
+    "decision": "decisions?(?: log)?|(?:we )?(?:agreed|decided|settled)|trade-?offs accepted"
+    "|entscheidungen|décisions|decisiones",
+    "architecture": "architecture|infrastructure|stack|system design|(?:^|main )components"
+    "|pieces fit together|architektur|arquitectura",
+    "plan": "(?<!pricing )plans?|roadmap|milestones?|strategy|rollout|pläne",
+    "research": "research|findings?|analysis|benchmarks?|recherche|investigación",
 }
-"""The last words of headings that announce memories of a kind."""
-_SUBTYPES: Final[Mapping[str, re.Pattern[str]]] = {
-    subtype: re.compile(rf"\b(?:{words})[\s:.!]*$", re.IGNORECASE)
-    for subtype, words in {
-        "convention": "conventions?|coding standards?|code style|naming",
-        "bug": "bugs?",
-        "decision": "decisions?",
-        "architecture": "architecture|infrastructure|stack",
-        "plan": "plans?|roadmap|milestones?",
-        "research": "research|findings?|analysis",
-    }.items()
+"""The last words of headings that announce a type: a kind, a subtype, or a label of a kind."""
+_LABELS: Final[Mapping[str, Kind]] = {"preference": Kind.RULE, "question": Kind.TASK}
+_HEADINGS: Final[Mapping[str, re.Pattern[str]]] = {
+    type_: re.compile(rf"(?<!\w)(?:{words})[\W\d]*$", re.IGNORECASE)
+    for type_, words in _TYPES.items()
 }
-"""The last words of headings that announce a subtype; it is the label."""
+_QUALIFIER: Final = re.compile(
+    r"\s(?:\(|[-:\u2013\u2014]\s"
+    r"|(?:about|after|at|by|for|from|in|(?<!plan )of|on|since|that|to|with)\b).*$",
+    re.IGNORECASE,
+)
+"""What limits a heading and does not say what is below: "Plan for the rewrite", "Rules (2025)".
+
+A plan of something may be a map."""
+_JOINED: Final = re.compile(r"\s(?:and|und|et|y|&|\+)\s|\s?[,/]\s?")
+_CHECKBOX: Final = re.compile(r"\[(?P<done>[ xX])\]\s")
 _TOPIC_WORDS_MAX: Final = 5
 """A longer heading would leave no room in the headline for the statement."""
 
@@ -322,18 +331,20 @@ def text_digest(text: str, seen: Counter[str]) -> str:
 
 
 def _draft(context_fields: Draft, text: Text, *, path: Sequence[str]) -> Draft:
-    kind, severity = _classify(text, path)
+    kind, label = _classify(text, path)
+    checked = _CHECKBOX.match(text.words)
     draft = replace(
         context_fields,
-        label=context_fields.label or _subtype_of(kind, path),
+        label=context_fields.label or label,
         body=_with_context(text, path),
         headline=_make_headline(text, path) or None,
         kind=kind,
-        severity=severity,
+        severity=severity_of(f"{text.lead}\n{text.words}") if kind is Kind.RULE else None,
+        detail=TaskDetail(status=TaskStatus.DONE) if checked and checked["done"] != " " else None,
     )
     match validate(draft):
         case Rejection():
-            return replace(draft, kind=Kind.EVENT, severity=None)
+            return replace(draft, kind=Kind.EVENT, severity=None, detail=None)
         case _:
             return draft
 
@@ -344,23 +355,33 @@ def _with_context(text: Text, path: Sequence[str]) -> str:
 
 
 def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
-    """Take the kind that the nearest heading announces, else that of the text."""
+    """Return the kind and label that the nearest heading announces, else the kind of the text.
+
+    Below any heading, what has a checkbox is a task; among facts, what is forbidden is a rule.
+    """
     deciding = f"{text.lead}\n{text.words}"
-    announced = (
-        kind
-        for heading in reversed(path)
-        for kind, pattern in _HEADINGS.items()
-        if pattern.search(heading)
-    )
-    kind = next(announced, None) or classify(deciding)
-    return kind, severity_of(deciding) if kind is Kind.RULE else None
+    types = (announced_type(heading) for heading in reversed(path))
+    named = next((one for one in types if one), None)
+    if _CHECKBOX.match(text.words):
+        return Kind.TASK, None
+    if named is None:
+        return classify(deciding), None
+    kind, label = kind_and_label(named) or (_LABELS[named], named)
+    is_forbidden = kind is Kind.FACT and severity_of(deciding) is Severity.BLOCKER
+    return (Kind.RULE, None) if is_forbidden else (kind, label)
 
 
-def _subtype_of(kind: Kind, path: Sequence[str]) -> str | None:
-    """Return the subtype of a kind that the nearest heading announces; None if none does."""
-    own = {one: words for one, words in _SUBTYPES.items() if one in KINDS[kind].subtypes}
-    named = (one for heading in reversed(path) for one in own if own[one].search(heading))
-    return next(named, None)
+def announced_type(heading: str) -> str | None:
+    """Return the type of what is below a heading; None if it does not say, or names several."""
+    for words in dict.fromkeys((heading, _QUALIFIER.sub("", heading))):
+        parts = [_type_of(one) for one in _JOINED.split(words)]
+        if parts[-1] and {*parts} <= {parts[-1], None}:
+            return parts[-1]
+    return None
+
+
+def _type_of(words: str) -> str | None:
+    return next((one for one, pattern in _HEADINGS.items() if pattern.search(words)), None)
 
 
 def _make_headline(text: Text, path: Sequence[str]) -> str:

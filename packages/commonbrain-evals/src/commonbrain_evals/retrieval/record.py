@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from platformdirs import user_data_path
 from pydantic import TypeAdapter, ValidationError
 
 import commonbrain
+from commonbrain.folders import default_store
 from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.measures import Estimate
 
@@ -157,7 +157,7 @@ class Run:
 def default_path(dataset: str, *, started_at: str) -> Path:
     """Say where a record is kept unless its caller says otherwise; `started_at` is ISO 8601."""
     timestamp = started_at[:19].replace(":", "").replace("-", "")
-    folder = user_data_path("commonbrain", appauthor=False) / "evaluations"
+    folder = default_store().parent / "evaluations"
     return folder / f"{dataset}-{timestamp}.json"
 
 

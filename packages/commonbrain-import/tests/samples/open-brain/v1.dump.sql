@@ -30,6 +30,46 @@ SET default_tablespace = '';
 SET default_table_access_method = heap;
 
 --
+-- Name: active_sessions; Type: TABLE; Schema: v1; Owner: -
+--
+
+CREATE TABLE v1.active_sessions (
+    id bigint NOT NULL,
+    source text NOT NULL,
+    project text,
+    cwd text,
+    pid integer,
+    host text,
+    current_task text,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    heartbeat_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    status text DEFAULT 'active'::text NOT NULL,
+    metadata jsonb,
+    pid_create_time double precision
+);
+
+
+--
+-- Name: active_sessions_id_seq; Type: SEQUENCE; Schema: v1; Owner: -
+--
+
+CREATE SEQUENCE v1.active_sessions_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: active_sessions_id_seq; Type: SEQUENCE OWNED BY; Schema: v1; Owner: -
+--
+
+ALTER SEQUENCE v1.active_sessions_id_seq OWNED BY v1.active_sessions.id;
+
+
+--
 -- Name: memories; Type: TABLE; Schema: v1; Owner: -
 --
 
@@ -66,7 +106,12 @@ CREATE TABLE v1.memories_audit (
     audit_id integer NOT NULL,
     operation text NOT NULL,
     memory_id integer NOT NULL,
-    content text
+    content text,
+    metadata jsonb,
+    project text,
+    pinned boolean,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_by text DEFAULT ''::text NOT NULL
 );
 
 
@@ -111,6 +156,25 @@ ALTER SEQUENCE v1.memories_id_seq OWNED BY v1.memories.id;
 
 
 --
+-- Name: server_uptime; Type: TABLE; Schema: v1; Owner: -
+--
+
+CREATE TABLE v1.server_uptime (
+    id integer DEFAULT 1 NOT NULL,
+    total_seconds double precision DEFAULT 0 NOT NULL,
+    last_heartbeat timestamp with time zone DEFAULT now(),
+    CONSTRAINT server_uptime_id_check CHECK ((id = 1))
+);
+
+
+--
+-- Name: active_sessions id; Type: DEFAULT; Schema: v1; Owner: -
+--
+
+ALTER TABLE ONLY v1.active_sessions ALTER COLUMN id SET DEFAULT nextval('v1.active_sessions_id_seq'::regclass);
+
+
+--
 -- Name: memories id; Type: DEFAULT; Schema: v1; Owner: -
 --
 
@@ -125,17 +189,25 @@ ALTER TABLE ONLY v1.memories_audit ALTER COLUMN audit_id SET DEFAULT nextval('v1
 
 
 --
+-- Data for Name: active_sessions; Type: TABLE DATA; Schema: v1; Owner: -
+--
+
+COPY v1.active_sessions (id, source, project, cwd, pid, host, current_task, started_at, heartbeat_at, ended_at, status, metadata, pid_create_time) FROM stdin;
+\.
+
+
+--
 -- Data for Name: memories; Type: TABLE DATA; Schema: v1; Owner: -
 --
 
 COPY v1.memories (id, content, embedding, metadata, created_at, project, annotation, access_count, last_accessed, upvotes, downvotes, pinned, updated_at, projects, valid_time, transaction_time, superseded_by_id, superseded_at, superseded_reason, skill_trigger, last_accessed_uptime) FROM stdin;
-3	The web server starts when a client connects, by its socket.	[1,2,5]	{"type": "decision", "people": ["Ana", "Ben"], "source": "cursor", "auto_captured": true}	2026-01-09 10:00:00+00	harbour	The socket unit is in the infra repository.	0	\N	3	1	f	\N	{harbour,dock,"north quay"}	2026-01-08 09:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	\N	\N
-4	Never restart the database while a crane moves.	\N	{"type": "note", "source": "claude"}	2026-01-10 10:00:00+00	harbour		0	\N	0	0	t	\N	{}	2026-01-10 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	\N	\N
-5	Shut Ollama down with SIGTERM and wait for its models to unload.	\N	{"type": "procedural", "source": "claude"}	2026-01-11 10:00:00+00			0	\N	0	0	t	\N	{}	2026-01-11 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	{"name": "ollama-shutdown-graceful", "keywords": ["ollama", "shutdown"], "projects": [], "always_on": false}	\N
-6	We need to follow up with the pilots about the new berth plan.	\N	{"type": "task", "source": "claude", "action_items": ["follow up with the pilots"]}	2026-01-12 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-12 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	\N	\N
-7	Tab\there, a backslash \\ and two\nlines: Grüße, 港.	\N	{"type": "recipe", "source": "windsurf"}	2026-01-13 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-13 10:00:00+00	2026-11-26 13:00:39.225426+00	\N	\N	\N	{"name": "Not A Name"}	\N
-1	The web server starts with the first client.	[1,2,3]	{"tags": ["boot"], "type": "insight", "source": "claude", "topics": ["Server"]}	2026-01-02 10:00:00+00	harbour		4	\N	0	1	f	\N	{}	2026-01-02 10:00:00+00	2026-11-26 13:00:39.225426+00	2	\N	It moved to systemd.	\N	\N
-2	The web server starts with the machine, by systemd.	[1,2,4]	{"type": "insight", "source": "cursor"}	2026-01-05 10:00:00+00	harbour		0	\N	0	0	f	\N	{}	2026-01-05 10:00:00+00	2026-11-26 13:00:39.225426+00	3	\N	It has a socket now.	\N	\N
+3	The web server starts when a client connects, by its socket.	[1,2,5]	{"type": "decision", "people": ["Ana", "Ben"], "source": "cursor", "auto_captured": true}	2026-01-09 10:00:00+00	harbour	The socket unit is in the infra repository.	0	\N	3	1	f	\N	{harbour,dock,"north quay"}	2026-01-08 09:00:00+00	2026-01-09 10:00:00+00	\N	\N	\N	\N	\N
+4	Never restart the database while a crane moves.	\N	{"type": "note", "source": "claude"}	2026-01-10 10:00:00+00	harbour		0	\N	0	0	t	\N	{}	2026-01-10 10:00:00+00	2026-01-10 10:00:00+00	\N	\N	\N	\N	\N
+5	Shut Ollama down with SIGTERM and wait for its models to unload.	\N	{"type": "procedural", "source": "claude"}	2026-01-11 10:00:00+00			0	\N	0	0	t	\N	{}	2026-01-11 10:00:00+00	2026-01-11 10:00:00+00	\N	\N	\N	{"name": "ollama-shutdown-graceful", "keywords": ["ollama", "shutdown"], "projects": [], "always_on": false}	\N
+6	We need to follow up with the pilots about the new berth plan.	\N	{"type": "task", "source": "claude", "action_items": ["follow up with the pilots"]}	2026-01-12 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-12 10:00:00+00	2026-01-12 10:00:00+00	\N	\N	\N	\N	\N
+7	Tab\there, a backslash \\ and two\nlines: Grüße, 港.	\N	{"type": "recipe", "source": "windsurf"}	2026-01-13 10:00:00+00			0	\N	0	0	f	\N	{}	2026-01-13 10:00:00+00	2026-01-13 10:00:00+00	\N	\N	\N	{"name": "Not A Name"}	\N
+1	The web server starts with the first client.	[1,2,3]	{"tags": ["boot"], "type": "insight", "source": "claude", "topics": ["Server"]}	2026-01-02 10:00:00+00	harbour		4	2026-01-20 10:00:00+00	0	1	f	\N	{}	2026-01-02 10:00:00+00	2026-01-02 10:00:00+00	2	2026-01-05 11:00:00+00	It moved to systemd.	\N	\N
+2	The web server starts with the machine, by systemd.	[1,2,4]	{"type": "insight", "source": "cursor"}	2026-01-05 10:00:00+00	harbour		0	\N	0	0	f	\N	{}	2026-01-05 10:00:00+00	2026-01-05 10:00:00+00	3	\N	It has a socket now.	\N	\N
 \.
 
 
@@ -143,10 +215,25 @@ COPY v1.memories (id, content, embedding, metadata, created_at, project, annotat
 -- Data for Name: memories_audit; Type: TABLE DATA; Schema: v1; Owner: -
 --
 
-COPY v1.memories_audit (audit_id, operation, memory_id, content) FROM stdin;
-1	INSERT	1	The web server starts with the first client.
-2	UPDATE	1	\N
+COPY v1.memories_audit (audit_id, operation, memory_id, content, metadata, project, pinned, changed_at, changed_by) FROM stdin;
+1	INSERT	1	The web server starts with the first client.	\N	\N	\N	2026-11-30 12:12:50.916861+00	
+2	UPDATE	1	\N	\N	\N	\N	2026-11-30 12:12:50.916861+00	
 \.
+
+
+--
+-- Data for Name: server_uptime; Type: TABLE DATA; Schema: v1; Owner: -
+--
+
+COPY v1.server_uptime (id, total_seconds, last_heartbeat) FROM stdin;
+\.
+
+
+--
+-- Name: active_sessions_id_seq; Type: SEQUENCE SET; Schema: v1; Owner: -
+--
+
+SELECT pg_catalog.setval('v1.active_sessions_id_seq', 1, false);
 
 
 --
@@ -164,6 +251,14 @@ SELECT pg_catalog.setval('v1.memories_id_seq', 1, false);
 
 
 --
+-- Name: active_sessions active_sessions_pkey; Type: CONSTRAINT; Schema: v1; Owner: -
+--
+
+ALTER TABLE ONLY v1.active_sessions
+    ADD CONSTRAINT active_sessions_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: memories_audit memories_audit_pkey; Type: CONSTRAINT; Schema: v1; Owner: -
 --
 
@@ -177,6 +272,14 @@ ALTER TABLE ONLY v1.memories_audit
 
 ALTER TABLE ONLY v1.memories
     ADD CONSTRAINT memories_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: server_uptime server_uptime_pkey; Type: CONSTRAINT; Schema: v1; Owner: -
+--
+
+ALTER TABLE ONLY v1.server_uptime
+    ADD CONSTRAINT server_uptime_pkey PRIMARY KEY (id);
 
 
 --

@@ -27,7 +27,32 @@ CREATE TABLE memories_audit (
     audit_id serial PRIMARY KEY,
     operation text NOT NULL,
     memory_id integer NOT NULL,
-    content text
+    content text,
+    metadata jsonb,
+    project text,
+    pinned boolean,
+    changed_at timestamptz NOT NULL DEFAULT now(),
+    changed_by text NOT NULL DEFAULT ''
+);
+CREATE TABLE active_sessions (
+    id bigserial PRIMARY KEY,
+    source text NOT NULL,
+    project text,
+    cwd text,
+    pid integer,
+    host text,
+    current_task text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    heartbeat_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    status text NOT NULL DEFAULT 'active',
+    metadata jsonb,
+    pid_create_time double precision
+);
+CREATE TABLE server_uptime (
+    id integer PRIMARY KEY DEFAULT 1 CHECK (id = 1),
+    total_seconds float NOT NULL DEFAULT 0,
+    last_heartbeat timestamptz DEFAULT now()
 );
 INSERT INTO memories
     (id, content, embedding, metadata, project, projects, pinned, upvotes, downvotes, access_count,
@@ -60,7 +85,9 @@ VALUES
     (7, E'Tab\there, a backslash \\ and two\nlines: Grüße, 港.', NULL,
      '{"type": "recipe", "source": "windsurf"}', '', '{}', false, 0, 0, 0, '',
      '2026-01-13T10:00:00Z', '2026-01-13T10:00:00Z', NULL, NULL, '{"name": "Not A Name"}');
-UPDATE memories SET superseded_by_id = 2, superseded_reason = 'It moved to systemd.' WHERE id = 1;
+UPDATE memories SET superseded_by_id = 2, superseded_reason = 'It moved to systemd.',
+    superseded_at = '2026-01-05T11:00:00Z', last_accessed = '2026-01-20T10:00:00Z' WHERE id = 1;
 UPDATE memories SET superseded_by_id = 3, superseded_reason = 'It has a socket now.' WHERE id = 2;
+UPDATE memories SET transaction_time = created_at;
 INSERT INTO memories_audit (operation, memory_id, content)
 VALUES ('INSERT', 1, 'The web server starts with the first client.'), ('UPDATE', 1, NULL);

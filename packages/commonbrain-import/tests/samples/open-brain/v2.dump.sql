@@ -40,6 +40,10 @@ CREATE TABLE v2.action_items (
     text text NOT NULL,
     project text DEFAULT ''::text NOT NULL,
     status text DEFAULT 'pending'::text NOT NULL,
+    kind text DEFAULT 'task'::text NOT NULL,
+    ack_reason text,
+    ack_source text,
+    ack_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
@@ -62,6 +66,47 @@ CREATE SEQUENCE v2.action_items_id_seq
 --
 
 ALTER SEQUENCE v2.action_items_id_seq OWNED BY v2.action_items.id;
+
+
+--
+-- Name: active_sessions; Type: TABLE; Schema: v2; Owner: -
+--
+
+CREATE TABLE v2.active_sessions (
+    id integer NOT NULL,
+    source text NOT NULL,
+    project text DEFAULT ''::text NOT NULL,
+    cwd text DEFAULT ''::text NOT NULL,
+    pid integer,
+    host text DEFAULT ''::text NOT NULL,
+    current_task text,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    heartbeat_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    status text DEFAULT 'active'::text NOT NULL,
+    metadata jsonb,
+    pid_create_time double precision
+);
+
+
+--
+-- Name: active_sessions_id_seq; Type: SEQUENCE; Schema: v2; Owner: -
+--
+
+CREATE SEQUENCE v2.active_sessions_id_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: active_sessions_id_seq; Type: SEQUENCE OWNED BY; Schema: v2; Owner: -
+--
+
+ALTER SEQUENCE v2.active_sessions_id_seq OWNED BY v2.active_sessions.id;
 
 
 --
@@ -180,6 +225,39 @@ ALTER SEQUENCE v2.incidents_id_seq OWNED BY v2.incidents.id;
 
 
 --
+-- Name: maintenance_runs; Type: TABLE; Schema: v2; Owner: -
+--
+
+CREATE TABLE v2.maintenance_runs (
+    id integer NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    finished_at timestamp with time zone,
+    report jsonb,
+    source text DEFAULT ''::text NOT NULL
+);
+
+
+--
+-- Name: maintenance_runs_id_seq; Type: SEQUENCE; Schema: v2; Owner: -
+--
+
+CREATE SEQUENCE v2.maintenance_runs_id_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: maintenance_runs_id_seq; Type: SEQUENCE OWNED BY; Schema: v2; Owner: -
+--
+
+ALTER SEQUENCE v2.maintenance_runs_id_seq OWNED BY v2.maintenance_runs.id;
+
+
+--
 -- Name: memory_index; Type: TABLE; Schema: v2; Owner: -
 --
 
@@ -189,11 +267,13 @@ CREATE TABLE v2.memory_index (
     project text DEFAULT ''::text NOT NULL,
     headline text NOT NULL,
     severity text,
+    skill_trigger jsonb,
     embedding public.vector(3),
     pinned boolean DEFAULT false NOT NULL,
     active boolean DEFAULT true NOT NULL,
     forgotten_at timestamp with time zone,
     forgotten_reason text,
+    forgotten_by text,
     annotation text,
     upvotes integer DEFAULT 0 NOT NULL,
     downvotes integer DEFAULT 0 NOT NULL,
@@ -279,12 +359,53 @@ ALTER SEQUENCE v2.tasks_id_seq OWNED BY v2.tasks.id;
 
 
 --
+-- Name: tool_events; Type: TABLE; Schema: v2; Owner: -
+--
+
+CREATE TABLE v2.tool_events (
+    id bigint NOT NULL,
+    session_id integer,
+    tool_name text NOT NULL,
+    project text DEFAULT ''::text NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    duration_ms integer,
+    success boolean DEFAULT true NOT NULL,
+    error_msg text,
+    occurred_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+
+--
+-- Name: tool_events_id_seq; Type: SEQUENCE; Schema: v2; Owner: -
+--
+
+CREATE SEQUENCE v2.tool_events_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: tool_events_id_seq; Type: SEQUENCE OWNED BY; Schema: v2; Owner: -
+--
+
+ALTER SEQUENCE v2.tool_events_id_seq OWNED BY v2.tool_events.id;
+
+
+--
 -- Name: v2_audit; Type: TABLE; Schema: v2; Owner: -
 --
 
 CREATE TABLE v2.v2_audit (
     audit_id integer NOT NULL,
-    operation text NOT NULL
+    operation text NOT NULL,
+    kind text DEFAULT ''::text NOT NULL,
+    memory_id integer DEFAULT 0 NOT NULL,
+    snapshot jsonb,
+    source text,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 
@@ -316,6 +437,13 @@ ALTER TABLE ONLY v2.action_items ALTER COLUMN id SET DEFAULT nextval('v2.action_
 
 
 --
+-- Name: active_sessions id; Type: DEFAULT; Schema: v2; Owner: -
+--
+
+ALTER TABLE ONLY v2.active_sessions ALTER COLUMN id SET DEFAULT nextval('v2.active_sessions_id_seq'::regclass);
+
+
+--
 -- Name: facts id; Type: DEFAULT; Schema: v2; Owner: -
 --
 
@@ -337,6 +465,13 @@ ALTER TABLE ONLY v2.incidents ALTER COLUMN id SET DEFAULT nextval('v2.incidents_
 
 
 --
+-- Name: maintenance_runs id; Type: DEFAULT; Schema: v2; Owner: -
+--
+
+ALTER TABLE ONLY v2.maintenance_runs ALTER COLUMN id SET DEFAULT nextval('v2.maintenance_runs_id_seq'::regclass);
+
+
+--
 -- Name: rules id; Type: DEFAULT; Schema: v2; Owner: -
 --
 
@@ -351,6 +486,13 @@ ALTER TABLE ONLY v2.tasks ALTER COLUMN id SET DEFAULT nextval('v2.tasks_id_seq':
 
 
 --
+-- Name: tool_events id; Type: DEFAULT; Schema: v2; Owner: -
+--
+
+ALTER TABLE ONLY v2.tool_events ALTER COLUMN id SET DEFAULT nextval('v2.tool_events_id_seq'::regclass);
+
+
+--
 -- Name: v2_audit audit_id; Type: DEFAULT; Schema: v2; Owner: -
 --
 
@@ -361,9 +503,17 @@ ALTER TABLE ONLY v2.v2_audit ALTER COLUMN audit_id SET DEFAULT nextval('v2.v2_au
 -- Data for Name: action_items; Type: TABLE DATA; Schema: v2; Owner: -
 --
 
-COPY v2.action_items (id, source_kind, source_id, text, project, status, created_at) FROM stdin;
-1	incident	1	Forbid force-pushes to release branches.	harbour	pending	2026-02-02 16:00:00+00
-2	incident	1	Tell the pilots about the outage.	harbour	already_done	2026-02-02 16:00:00+00
+COPY v2.action_items (id, source_kind, source_id, text, project, status, kind, ack_reason, ack_source, ack_at, created_at) FROM stdin;
+1	incident	1	Forbid force-pushes to release branches.	harbour	pending	rule	\N	\N	\N	2026-02-02 16:00:00+00
+2	incident	1	Tell the pilots about the outage.	harbour	already_done	task	Ana called them.	cursor	2026-02-03 08:00:00+00	2026-02-02 16:00:00+00
+\.
+
+
+--
+-- Data for Name: active_sessions; Type: TABLE DATA; Schema: v2; Owner: -
+--
+
+COPY v2.active_sessions (id, source, project, cwd, pid, host, current_task, started_at, heartbeat_at, ended_at, status, metadata, pid_create_time) FROM stdin;
 \.
 
 
@@ -397,19 +547,28 @@ COPY v2.incidents (id, headline, body, project, root_cause, resolution, linked_r
 
 
 --
+-- Data for Name: maintenance_runs; Type: TABLE DATA; Schema: v2; Owner: -
+--
+
+COPY v2.maintenance_runs (id, started_at, finished_at, report, source) FROM stdin;
+\.
+
+
+--
 -- Data for Name: memory_index; Type: TABLE DATA; Schema: v2; Owner: -
 --
 
-COPY v2.memory_index (kind, memory_id, project, headline, severity, embedding, pinned, active, forgotten_at, forgotten_reason, annotation, upvotes, downvotes, created_at) FROM stdin;
-rule	1	harbour	Deploy only from main	\N	\N	t	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-rule	2	harbour	Deploy only from signed tags	\N	\N	t	t	\N	\N	\N	2	0	2026-11-26 13:00:39.38146+00
-rule	3		Times are in UTC	\N	\N	f	t	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-fact	1	harbour	Trello holds the tickets	\N	\N	f	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-fact	2	harbour	Linear holds the tickets	\N	\N	f	t	\N	\N	The team calls it the board.	0	3	2026-11-26 13:00:39.38146+00
-fact	3		The old crane is blue	\N	\N	f	f	2026-02-10 09:00:00+00	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-incident	1	harbour	A branch went live	\N	\N	f	t	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-task	1	harbour	Rotate the key	\N	\N	f	t	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
-task	2		Describe the release	\N	\N	f	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
+COPY v2.memory_index (kind, memory_id, project, headline, severity, skill_trigger, embedding, pinned, active, forgotten_at, forgotten_reason, forgotten_by, annotation, upvotes, downvotes, created_at) FROM stdin;
+rule	1	harbour	Deploy only from main	\N	\N	\N	t	f	\N	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+rule	2	harbour	Deploy only from signed tags	\N	\N	\N	t	t	\N	\N	\N	\N	2	0	2026-11-30 12:12:51.368573+00
+rule	3		Times are in UTC	\N	\N	\N	f	t	\N	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+rule	4	harbour	Deploy at night	\N	\N	\N	f	f	\N	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+fact	1	harbour	Trello holds the tickets	\N	\N	\N	f	f	\N	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+fact	2	harbour	Linear holds the tickets	\N	\N	\N	f	t	\N	\N	\N	The team calls it the board.	0	3	2026-11-30 12:12:51.368573+00
+fact	3		The old crane is blue	\N	\N	\N	f	f	2026-02-10 09:00:00+00	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+task	1	harbour	Rotate the key	\N	\N	\N	f	t	\N	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+task	2		Describe the release	\N	\N	\N	f	f	\N	\N	\N	\N	0	0	2026-11-30 12:12:51.368573+00
+incident	1	harbour	A branch went live	\N	\N	\N	f	t	\N	\N	\N	\N	0	0	2026-02-02 15:30:00+00
 \.
 
 
@@ -420,6 +579,7 @@ task	2		Describe the release	\N	\N	f	f	\N	\N	\N	0	0	2026-11-26 13:00:39.38146+00
 COPY v2.rules (id, headline, body, severity, project, source, supersedes, superseded_by, supersede_reason, linked_incident_ids, skill_trigger, created_at) FROM stdin;
 2	Deploy only from signed tags	Never deploy anything but a signed tag.	BLOCKER	harbour	claude	1	\N	Branches can be moved.	{1}	{"name": "deploy-tags", "keywords": ["deploy", "release"], "always_on": true}	2026-02-03 09:00:00+00
 3	Times are in UTC	Write every time in UTC.	CONTEXT		cursor	\N	\N	\N	{}	\N	2026-02-04 09:00:00+00
+4	Deploy at night	Deploy at night alone.	PATTERN	harbour	cursor	\N	\N	It was undone.	{}	\N	2026-02-05 09:00:00+00
 1	Deploy only from main	Never deploy from a branch.	DEPRECATED	harbour	claude	\N	2	\N	{}	\N	2026-02-01 09:00:00+00
 \.
 
@@ -429,8 +589,16 @@ COPY v2.rules (id, headline, body, severity, project, source, supersedes, supers
 --
 
 COPY v2.tasks (id, content, project, priority, status, due_condition, created_session, created_at, updated_at) FROM stdin;
-1	Rotate the key of the signing machine	harbour	high	blocked	2026-04-01	\N	2026-02-08 09:00:00+00	2026-11-26 13:00:39.38146+00
-2	Describe the release in the runbook		low	done	after the next release	\N	2026-02-09 09:00:00+00	2026-11-26 13:00:39.38146+00
+1	Rotate the key of the signing machine	harbour	high	blocked	2026-04-01	\N	2026-02-08 09:00:00+00	2026-11-30 12:12:51.368573+00
+2	Describe the release in the runbook		low	done	after the next release	\N	2026-02-09 09:00:00+00	2026-11-30 12:12:51.368573+00
+\.
+
+
+--
+-- Data for Name: tool_events; Type: TABLE DATA; Schema: v2; Owner: -
+--
+
+COPY v2.tool_events (id, session_id, tool_name, project, source, duration_ms, success, error_msg, occurred_at) FROM stdin;
 \.
 
 
@@ -438,10 +606,10 @@ COPY v2.tasks (id, content, project, priority, status, due_condition, created_se
 -- Data for Name: v2_audit; Type: TABLE DATA; Schema: v2; Owner: -
 --
 
-COPY v2.v2_audit (audit_id, operation) FROM stdin;
-1	INSERT
-2	SUPERSEDE
-3	FORGET
+COPY v2.v2_audit (audit_id, operation, kind, memory_id, snapshot, source, changed_at) FROM stdin;
+1	INSERT		0	\N	\N	2026-11-30 12:12:51.368573+00
+2	SUPERSEDE		0	\N	\N	2026-11-30 12:12:51.368573+00
+3	FORGET		0	\N	\N	2026-11-30 12:12:51.368573+00
 \.
 
 
@@ -450,6 +618,13 @@ COPY v2.v2_audit (audit_id, operation) FROM stdin;
 --
 
 SELECT pg_catalog.setval('v2.action_items_id_seq', 1, false);
+
+
+--
+-- Name: active_sessions_id_seq; Type: SEQUENCE SET; Schema: v2; Owner: -
+--
+
+SELECT pg_catalog.setval('v2.active_sessions_id_seq', 1, false);
 
 
 --
@@ -474,6 +649,13 @@ SELECT pg_catalog.setval('v2.incidents_id_seq', 1, false);
 
 
 --
+-- Name: maintenance_runs_id_seq; Type: SEQUENCE SET; Schema: v2; Owner: -
+--
+
+SELECT pg_catalog.setval('v2.maintenance_runs_id_seq', 1, false);
+
+
+--
 -- Name: rules_id_seq; Type: SEQUENCE SET; Schema: v2; Owner: -
 --
 
@@ -485,6 +667,13 @@ SELECT pg_catalog.setval('v2.rules_id_seq', 1, false);
 --
 
 SELECT pg_catalog.setval('v2.tasks_id_seq', 1, false);
+
+
+--
+-- Name: tool_events_id_seq; Type: SEQUENCE SET; Schema: v2; Owner: -
+--
+
+SELECT pg_catalog.setval('v2.tool_events_id_seq', 1, false);
 
 
 --
@@ -500,6 +689,14 @@ SELECT pg_catalog.setval('v2.v2_audit_audit_id_seq', 3, true);
 
 ALTER TABLE ONLY v2.action_items
     ADD CONSTRAINT action_items_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: active_sessions active_sessions_pkey; Type: CONSTRAINT; Schema: v2; Owner: -
+--
+
+ALTER TABLE ONLY v2.active_sessions
+    ADD CONSTRAINT active_sessions_pkey PRIMARY KEY (id);
 
 
 --
@@ -527,6 +724,14 @@ ALTER TABLE ONLY v2.incidents
 
 
 --
+-- Name: maintenance_runs maintenance_runs_pkey; Type: CONSTRAINT; Schema: v2; Owner: -
+--
+
+ALTER TABLE ONLY v2.maintenance_runs
+    ADD CONSTRAINT maintenance_runs_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: memory_index memory_index_pkey; Type: CONSTRAINT; Schema: v2; Owner: -
 --
 
@@ -548,6 +753,14 @@ ALTER TABLE ONLY v2.rules
 
 ALTER TABLE ONLY v2.tasks
     ADD CONSTRAINT tasks_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: tool_events tool_events_pkey; Type: CONSTRAINT; Schema: v2; Owner: -
+--
+
+ALTER TABLE ONLY v2.tool_events
+    ADD CONSTRAINT tool_events_pkey PRIMARY KEY (id);
 
 
 --

@@ -60,11 +60,13 @@ CREATE TABLE memory_index (
     project text NOT NULL DEFAULT '',
     headline text NOT NULL,
     severity text,
+    skill_trigger jsonb,
     embedding vector(3),
     pinned boolean NOT NULL DEFAULT false,
     active boolean NOT NULL DEFAULT true,
     forgotten_at timestamptz,
     forgotten_reason text,
+    forgotten_by text,
     annotation text,
     upvotes integer NOT NULL DEFAULT 0,
     downvotes integer NOT NULL DEFAULT 0,
@@ -78,6 +80,10 @@ CREATE TABLE action_items (
     text text NOT NULL,
     project text NOT NULL DEFAULT '',
     status text NOT NULL DEFAULT 'pending',
+    kind text NOT NULL DEFAULT 'task',
+    ack_reason text,
+    ack_source text,
+    ack_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE TABLE handoffs (
@@ -88,7 +94,48 @@ CREATE TABLE handoffs (
     content text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE TABLE v2_audit (audit_id serial PRIMARY KEY, operation text NOT NULL);
+CREATE TABLE active_sessions (
+    id serial PRIMARY KEY,
+    source text NOT NULL,
+    project text NOT NULL DEFAULT '',
+    cwd text NOT NULL DEFAULT '',
+    pid integer,
+    host text NOT NULL DEFAULT '',
+    current_task text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    heartbeat_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    status text NOT NULL DEFAULT 'active',
+    metadata jsonb,
+    pid_create_time double precision
+);
+CREATE TABLE maintenance_runs (
+    id serial PRIMARY KEY,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    report jsonb,
+    source text NOT NULL DEFAULT ''
+);
+CREATE TABLE v2_audit (
+    audit_id serial PRIMARY KEY,
+    operation text NOT NULL,
+    kind text NOT NULL DEFAULT '',
+    memory_id integer NOT NULL DEFAULT 0,
+    snapshot jsonb,
+    source text,
+    changed_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE tool_events (
+    id bigserial PRIMARY KEY,
+    session_id integer,
+    tool_name text NOT NULL,
+    project text NOT NULL DEFAULT '',
+    source text NOT NULL DEFAULT '',
+    duration_ms integer,
+    success boolean NOT NULL DEFAULT true,
+    error_msg text,
+    occurred_at timestamptz NOT NULL DEFAULT now()
+);
 INSERT INTO rules (id, headline, body, severity, project, source, supersedes, supersede_reason,
                    linked_incident_ids, skill_trigger, created_at)
 VALUES
@@ -99,7 +146,9 @@ VALUES
      '{"name": "deploy-tags", "keywords": ["deploy", "release"], "always_on": true}',
      '2026-02-03T09:00:00Z'),
     (3, 'Times are in UTC', 'Write every time in UTC.', 'CONTEXT', '', 'cursor', NULL, NULL, '{}',
-     NULL, '2026-02-04T09:00:00Z');
+     NULL, '2026-02-04T09:00:00Z'),
+    (4, 'Deploy at night', 'Deploy at night alone.', 'PATTERN', 'harbour', 'cursor', NULL,
+     'It was undone.', '{}', NULL, '2026-02-05T09:00:00Z');
 UPDATE rules SET superseded_by = 2 WHERE id = 1;
 INSERT INTO facts (id, headline, body, project, tags, ttl, confidence, access_count, source,
                    superseded_by, supersede_reason, created_at)
@@ -127,6 +176,7 @@ VALUES
     ('rule', 1, 'harbour', 'Deploy only from main', true, false, NULL, NULL, 0, 0),
     ('rule', 2, 'harbour', 'Deploy only from signed tags', true, true, NULL, NULL, 2, 0),
     ('rule', 3, '', 'Times are in UTC', false, true, NULL, NULL, 0, 0),
+    ('rule', 4, 'harbour', 'Deploy at night', false, false, NULL, NULL, 0, 0),
     ('fact', 1, 'harbour', 'Trello holds the tickets', false, false, NULL, NULL, 0, 0),
     ('fact', 2, 'harbour', 'Linear holds the tickets', false, true, NULL,
      'The team calls it the board.', 0, 3),
@@ -134,12 +184,14 @@ VALUES
     ('incident', 1, 'harbour', 'A branch went live', false, true, NULL, NULL, 0, 0),
     ('task', 1, 'harbour', 'Rotate the key', false, true, NULL, NULL, 0, 0),
     ('task', 2, '', 'Describe the release', false, false, NULL, NULL, 0, 0);
-INSERT INTO action_items (id, source_kind, source_id, text, project, status, created_at)
+UPDATE memory_index SET created_at = '2026-02-02T15:30:00Z' WHERE kind = 'incident';
+INSERT INTO action_items (id, source_kind, source_id, text, project, status, kind, ack_reason,
+                          ack_source, ack_at, created_at)
 VALUES
-    (1, 'incident', 1, 'Forbid force-pushes to release branches.', 'harbour', 'pending',
-     '2026-02-02T16:00:00Z'),
-    (2, 'incident', 1, 'Tell the pilots about the outage.', 'harbour', 'already_done',
-     '2026-02-02T16:00:00Z');
+    (1, 'incident', 1, 'Forbid force-pushes to release branches.', 'harbour', 'pending', 'rule',
+     NULL, NULL, NULL, '2026-02-02T16:00:00Z'),
+    (2, 'incident', 1, 'Tell the pilots about the outage.', 'harbour', 'already_done', 'task',
+     'Ana called them.', 'cursor', '2026-02-03T08:00:00Z', '2026-02-02T16:00:00Z');
 INSERT INTO handoffs (id, source, project, content, created_at)
 VALUES (1, 'claude', 'harbour', 'The tag job works; the key still has to be rotated.',
         '2026-02-11T18:00:00Z');

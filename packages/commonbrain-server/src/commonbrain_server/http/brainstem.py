@@ -12,9 +12,10 @@ from pydantic import (
     ValidationError,
     WrapValidator,
 )
+from pydantic_core import to_json
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import Name, Operation, Request, Timestamp
+from commonbrain.api.operation import Attachment, Name, Operation, Request, Timestamp
 from commonbrain.api.operations.forget import FORGET, ForgetRequest
 from commonbrain.api.operations.get import GET, GetRequest, ViewName
 from commonbrain.api.operations.recall import RECALL, RecallRequest
@@ -64,6 +65,9 @@ class WriteItem(Request):
     """A text to store."""
 
     text: str
+    json_payload: Attachment | None = Field(
+        default=None, description="An object that GET returns exactly; it is not searched"
+    )
     type: Name = Field(default=None, description="event, fact, episode, policy, or any kind")
     scope: Name = Field(default=None, description="Default: the call's")
     source_ref: str | None = None
@@ -73,9 +77,9 @@ class WriteItem(Request):
 
     def to_item(self) -> dict[str, Any]:
         """Convert it to an item of remember."""
-        names = {"type": "kind", "trust_level": "trust"}
-        given = self.model_dump(exclude_unset=True)
-        return {names.get(name, name): value for name, value in given.items()}
+        names = {"type": "kind", "trust_level": "trust", "json_payload": "attachment"}
+        # A client of Brainstem may send every field, null where it has no value.
+        return {names.get(name, name): value for name, value in self if value is not None}
 
 
 def _item_or_reason(value: object, validate: ModelWrapValidatorHandler[WriteItem]) -> Any:  # noqa: ANN401
@@ -267,7 +271,9 @@ class Inspection:
     type: str
     scope: Scope
     text: str
-    json_payload: Mapping[str, JsonValue]
+    json_payload: Mapping[str, JsonValue] | None
+    """As it was stored."""
+    detail: Mapping[str, JsonValue]
     """The columns that only its kind has."""
     trust_level: Trust
     confidence: float
@@ -285,7 +291,8 @@ def _inspect(brain: Brain, request: OneRequest) -> Inspection:
     request.check_owner(brain)
     views: list[ViewName] = ["provenance", "history", "policy"]
     one = GET.handle(brain, GetRequest(id=[request.id], views=views))
-    fields: Mapping[str, Any] = one.detail
+    detail: Mapping[str, Any] = one.detail
+    payload: Mapping[str, Any] | None = one.attachment
     return Inspection(
         memory_id=one.id,
         tenant_id=brain.caller.tenant,
@@ -293,7 +300,8 @@ def _inspect(brain: Brain, request: OneRequest) -> Inspection:
         type=_TYPES.get(one.kind, one.kind),
         scope=one.scope,
         text=one.body or one.headline,
-        json_payload=fields,
+        json_payload=payload,
+        detail=detail,
         trust_level=one.trust,
         confidence=one.confidence,
         salience=one.salience,
@@ -326,7 +334,18 @@ def _forget(brain: Brain, request: OneRequest) -> Tombstone:
 
 def _variant(of: Operation[Any, Any], request: type[Request], *, reply: type, handle: Any) -> Any:  # noqa: ANN401
     """Return an operation with Brainstem's bodies: its role and quota are the same."""
-    return replace(of, request=request, reply=reply, handle=handle, exit_code=_exit_code)
+    return replace(
+        of,
+        request=request,
+        reply=reply,
+        handle=handle,
+        render_text=_render,
+        exit_code=_exit_code,
+    )
+
+
+def _render(reply: object) -> str:
+    return to_json(reply).decode()
 
 
 def _exit_code(reply: object) -> int:

@@ -45,7 +45,7 @@ class TenantRequest(VerbRequest):
     op: Literal["list", "create", "show", "suspend", "resume", "policy"] = Field(
         default="list", description="What to do"
     )
-    name: str = Field(default="", max_length=63, description="The tenant's name: a-z, 0-9 and -")
+    name: str = Field(default="", max_length=63, description="The tenant's name: a-z, 0-9, - and _")
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="list: how many, 1 to 100"
     )

@@ -13,7 +13,7 @@ SECRET_CHARS: Final = 48
 """24 random bytes in hexadecimal: 192 bits, which cannot be guessed whatever the hash."""
 KEY_SIGN: Final = "cb_"
 """The prefix of every key, by which it differs from a token and can be recognized."""
-_TENANT: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_TENANT: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?", re.ASCII)
 _KEY: Final = re.compile(
     rf"{KEY_SIGN}(?P<tenant>{_TENANT.pattern})_(?P<prefix>[0-9a-f]{{{PREFIX_CHARS}}})"
     rf"_(?P<secret>[0-9a-f]{{{SECRET_CHARS}}})",
@@ -47,7 +47,7 @@ class KeyText:
 
 
 def read_key(text: str) -> KeyText | None:
-    """Split a key; None if it is malformed. Tenant names contain no `_`, so it is unambiguous."""
+    """Split a key; None if it is malformed. What follows the tenant has a fixed length."""
     matched = _KEY.fullmatch(text)
     return KeyText(**matched.groupdict()) if matched else None
 
@@ -76,13 +76,13 @@ def check_tenant_name(name: str) -> str:
     """Return a valid tenant name.
 
     Raises:
-        InvalidInputError: it is not a lower-case DNS label.
+        InvalidInputError: it has other characters, or begins or ends with `-` or `_`.
 
     """
     if _TENANT.fullmatch(name) is None:
         raise InvalidInputError(
             f"No tenant is called {name[:70]!r}.",
-            hint="Give 1 to 63 of a-z, 0-9 and -, without - at the ends.",
+            hint="Give 1 to 63 of a-z, 0-9, - and _, without - and _ at the ends.",
         )
     return name
 

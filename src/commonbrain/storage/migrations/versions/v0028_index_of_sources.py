@@ -5,8 +5,8 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0027"
-down_revision: Final = "0026"
+revision: Final = "0028"
+down_revision: Final = "0027"
 
 
 def upgrade() -> None:
