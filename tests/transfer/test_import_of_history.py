@@ -156,7 +156,7 @@ def test_reason_with_a_secret_is_stored_without_it(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("MG-22")
-def test_accesses_and_salience_of_a_source_are_kept(brain: Brain) -> None:
+def test_accesses_and_salience_of_a_source_are_stored(brain: Brain) -> None:
     old = replace(OLD, access_count=12, last_access_at=MARCH, salience=0.9)
     run(brain, [piece(old), piece(NEW)])
     stored = row(brain, OLD.body)

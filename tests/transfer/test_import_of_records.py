@@ -119,7 +119,7 @@ def test_mail_of_a_source_waits_in_no_inbox_unless_it_says_so(brain: Brain) -> N
 
 
 @pytest.mark.requirement("MG-23")
-def test_receipt_of_a_source_keeps_reader_times_and_answer(brain: Brain) -> None:
+def test_receipt_of_a_source_has_reader_times_and_answer(brain: Brain) -> None:
     for _ in range(2):
         give(brain, MAIL, ANSWERED)
     vision = receipts(brain)["vision"]

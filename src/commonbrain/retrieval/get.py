@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from commonbrain.invalidation.dependents import Dependent, dependents, open_reviews, review_notice
 from commonbrain.model import ids, limits
 from commonbrain.model.citations import CheckedCitation
-from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Conflict, LinkType
 from commonbrain.model.memory import (
@@ -329,7 +329,7 @@ class MemoryView:
     dependents: tuple[Dependent, ...] | None = None
     """Memories that depend on it and would need review if it became invalid, nearest first."""
     namesakes: tuple[str, ...] | None = None
-    """Ids of other skills with the same name."""
+    """Ids of other skills with the same name, or of other memories from the same source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,10 +347,11 @@ class Get:
         views: Sequence[View | str] = (),
         bump: bool = True,
     ) -> MemoryView:
-        """Fetch one memory by id, in any state, or the current skill with a name.
+        """Fetch one memory by id or source, in any state, or the current skill with a name.
 
         Args:
-            id: the memory's id; omit it for a skill.
+            id: the memory's id, or its exact `source_ref`; of several memories from one source, a
+                current one is returned, and `namesakes` lists the others. Omit it for a skill.
             skill: the skill's name. If several have it, the newest of the caller's project is
                 returned, or else the newest without a project; `namesakes` lists the others.
             views: parts to add: history, provenance, links, annotations, policy, dependents.
@@ -364,12 +365,12 @@ class Get:
         """
         chosen, others = self._skill(skill.strip()) if skill else (id, None)
         [shown] = self.several([chosen], views=views, bump=bump)
-        return replace(shown, namesakes=others)
+        return replace(shown, namesakes=others) if others else shown
 
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
     ) -> tuple[MemoryView, ...]:
-        """Fetch several memories by id, in the given order, each once.
+        """Fetch several memories by id or `source_ref`, in the given order, each once.
 
         Raises:
             InvalidInputError: an id is malformed, or a view is unknown.
@@ -378,17 +379,18 @@ class Get:
             UnavailableError: the store cannot be read.
 
         """
-        memory_ids = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in ids_))
-        if len(memory_ids) > limits.IDS_PER_GET_MAX:
+        names = list(dict.fromkeys(ids_))
+        if len(names) > limits.IDS_PER_GET_MAX:
             raise RejectedError(
-                f"{len(memory_ids)} ids; {limits.IDS_PER_GET_MAX} are allowed.",
+                f"{len(names)} ids; {limits.IDS_PER_GET_MAX} are allowed.",
                 code="limit_exceeded",
                 hint="Fetch them in several calls.",
             )
         chosen = frozenset(parse_choice(View, view) for view in views)
         shown = self.services.store.read(
-            self.caller.tenant, lambda tx: tuple(self._read(tx, memory_ids, views=chosen))
+            self.caller.tenant, lambda tx: tuple(self._read(tx, names, views=chosen))
         )
+        memory_ids = [ids.parse(ids.MEMORY, one.id) for one in shown]
         if bump:
             access = MemoryAccess(
                 tenant=self.caller.tenant, ids=tuple(memory_ids), at=self.services.clock.now()
@@ -399,10 +401,12 @@ class Get:
         return shown
 
     def _read(
-        self, tx: Transaction, memory_ids: Sequence[int], *, views: frozenset[View]
+        self, tx: Transaction, names: Sequence[str], *, views: frozenset[View]
     ) -> Iterator[MemoryView]:
         """Read all memories at once: one by one, each takes a dozen queries."""
         now = self.services.clock.now()
+        resolved = dict(resolve(tx, self.caller, name=name) for name in names)
+        memory_ids = list(resolved)
         memories = fetch_all(tx, self.caller, ids_=memory_ids)
         versions = tx.changes.versions(memory_ids)
         heads = {one.id: head_of(tx, one) for one in memories}
@@ -435,6 +439,7 @@ class Get:
                 conflicts=against.get(one.id),
                 earlier=earlier.get(one.id),
                 cites=cites.get(one.id, ()),
+                namesakes=resolved[one.id],
                 **self._requested(tx, one, views=views, now=now),
             )
 
@@ -479,6 +484,32 @@ class Get:
             raise NotFoundError(f"No skill {name[:40]!r}.", hint="Search for it with recall.")
         first, *others = (ids.show(ids.MEMORY, one.id) for one in rules)
         return first, tuple(others) or None
+
+
+def resolve(tx: Transaction, caller: Caller, *, name: str) -> tuple[int, tuple[str, ...] | None]:
+    """Return the memory with an id or `source_ref`, and the others from that source.
+
+    A current one comes first, then the oldest, which is the first part of a long text.
+
+    Raises:
+        InvalidInputError: it is neither an id nor the source of a memory that the caller sees.
+        NotFoundError: the caller sees no memory from a place in a source, such as `notes#3`.
+
+    """
+    try:
+        return ids.parse(ids.MEMORY, name), None
+    except InvalidInputError as error:
+        known = tx.memories.get(tx.listing.with_source(str(name).strip())).values()
+        seen_ones = [one for one in known if is_visible(caller, one)]
+        seen_ones.sort(key=lambda one: one.state not in CURRENT_STATES)
+        if not seen_ones and "#" not in str(name):
+            raise
+        if not seen_ones:
+            raise NotFoundError(
+                f"No memory from {name[:80]!r}.", hint="Search for its text with recall."
+            ) from error
+    first, *others = seen_ones
+    return first.id, tuple(ids.show(ids.MEMORY, one.id) for one in others) or None
 
 
 def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:

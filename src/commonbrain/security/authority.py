@@ -106,7 +106,7 @@ def author_agent(draft: Draft, caller: Caller) -> str:
 
 
 def agent_named(name: str | None, caller: Caller) -> str:
-    """Return the agent of what a source says is by somebody.
+    """Return the agent of what a source says that a name wrote.
 
     An admin, who could give any agent a key, imports in the names of the authors; what others
     import is theirs.

@@ -31,7 +31,9 @@ class GetRequest(Request):
     """The memories to fetch, and the views to show."""
 
     id: OneOrMore = argument(
-        "The id of a memory, mem_...; several are allowed", [], agents="mem_..., one or several"
+        "The id of a memory, mem_..., or its source_ref; several are allowed",
+        [],
+        agents="mem_..., one or several",
     )
     skill: Name = argument(
         "The name of a skill, instead of an id", agents="A skill's name, instead of id"
@@ -82,7 +84,7 @@ def _lines(reply: MemoryView) -> Iterator[str]:
         yield inert_line(f"earlier: {reply.earlier}")
     yield from (conflict.line() for conflict in reply.conflicts or ())
     if reply.namesakes:
-        yield f"Other skills have this name: {', '.join(reply.namesakes)}"
+        yield f"Others have this name or source: {', '.join(reply.namesakes)}"
     for view in View:
         for row in view_rows(getattr(reply, view)):
             value_text = (

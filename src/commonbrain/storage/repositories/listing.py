@@ -50,6 +50,13 @@ from commonbrain.storage.sql.filters import (
 )
 
 _BUILT_MAX: Final = 256
+_FROM_SOURCE_MAX: Final = 100
+_FROM_SOURCE: Final = (
+    select(memories.c.id)
+    .where(memories.c.tenant_id == TENANT, memories.c.source_ref == bindparam("source"))
+    .order_by(memories.c.id)
+    .limit(bindparam("limit"))
+)
 _DAY_MS: Final = 86_400_000
 _EPOCH_ORDINAL: Final = 719_163
 """The proleptic ordinal of 1970-01-01; with it, no day is negative and division rounds down."""
@@ -75,6 +82,11 @@ class ListingRepository:
         if end is None or len(walked) == limit:
             return walked
         return self._keys(_KeyRange(order=order, after=after, is_sorted=True), scope, limit=limit)
+
+    def with_source(self, source_ref: str) -> list[int]:
+        """List the first memories of any state with a `source_ref`, oldest first."""
+        given = {"source": source_ref, "limit": _FROM_SOURCE_MAX}
+        return [id_ for (id_,) in self.work.rows(_FROM_SOURCE, given)]
 
     def groups(self, scope: ListScope) -> list[MemoryGroup]:
         """Group the memories that are alike in kind, project, label, agent and state."""

@@ -132,6 +132,7 @@ memories = tenant_table(
     fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
+    Index("ix_memories_source", "tenant_id", "source_ref", **only("source_ref IS NOT NULL")),
     Index(None, "tenant_id", "occurred_at"),
     Index("ix_memories_session", "tenant_id", "session", "id", **only("session IS NOT NULL")),
     Index(None, "tenant_id", "project", "kind", "state"),

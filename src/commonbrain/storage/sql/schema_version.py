@@ -11,7 +11,7 @@ from commonbrain.model.values import dataclass
 from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.schema.types import UnreadableValueError
 
-SCHEMA_VERSION: Final = "0027"
+SCHEMA_VERSION: Final = "0028"
 """The newest migration; a test holds it to Alembic's head."""
 VERSIONS: Final = text("SELECT version_num FROM alembic_version")
 READABLE_FROM: Final = "0023"
