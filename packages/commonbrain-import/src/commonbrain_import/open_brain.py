@@ -292,7 +292,7 @@ def _marks(tables: Tables) -> Mapping[tuple[str, int], Row]:
     """Return the rows of the index that say more than the memory; few facts and tasks have one."""
     return {
         (text_in(row, "kind"), whole_in(row, "memory_id")): row
-        for row in _readable(tables, "memory_index", _INDEX_COLUMNS, order="memory_id")
+        for row in _readable(tables, "memory_index", columns=_INDEX_COLUMNS, order="memory_id")
         # When an incident was recorded, and whether a rule holds, is here alone.
         if text_in(row, "kind") in {Kind.INCIDENT, Kind.RULE}
         or flag_in(row, "pinned")
@@ -395,7 +395,7 @@ def _evidence(tables: Tables) -> Iterator[SourceRelation]:
     """Yield which incident is behind which rule; each table may name it."""
     pairs: dict[tuple[str, str], None] = {}
     for table, column in (("rules", "linked_incident_ids"), ("incidents", "linked_rule_ids")):
-        for row in _readable(tables, table, ("id", column)):
+        for row in _readable(tables, table, columns=("id", column)):
             own = text_in(row, "id")
             for other in ids_in(names_of_array(row.get(column))):
                 pairs[(other, own) if table == "rules" else (own, other)] = None
@@ -435,13 +435,13 @@ def _superseded(tables: Tables, table: str, *, sort: str) -> Iterator[SourceRela
     """
     corrected = {
         whole_in(row, "id"): (row, newer)
-        for row in _readable(tables, table, _CORRECTIONS)
+        for row in _readable(tables, table, columns=_CORRECTIONS)
         if (newer := text_in(row, "superseded_by", "superseded_by_id"))
     }
     ids = {newer for _, newer in corrected.values()}
     corrections = {
         id_: row
-        for row in _readable(tables, table, _CORRECTIONS)
+        for row in _readable(tables, table, columns=_CORRECTIONS)
         if (id_ := text_in(row, "id")) in ids
     }
     for older, (row, newer) in sorted(corrected.items()):
@@ -457,7 +457,7 @@ def _superseded(tables: Tables, table: str, *, sort: str) -> Iterator[SourceRela
 
 
 def _readable(
-    tables: Tables, table: str, columns: Sequence[str], *, order: str = "id"
+    tables: Tables, table: str, *, columns: Sequence[str], order: str = "id"
 ) -> Iterator[Row]:
     """Yield rows that are read once more; what cannot be read is reported already."""
     read = tables.rows(table, columns, order=order)

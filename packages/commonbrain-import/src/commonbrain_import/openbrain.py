@@ -83,7 +83,7 @@ class OpenBrainDump:
         )
         meter = Meter(total=max(file.stat().st_size, 1))
         tally = Tally()
-        for row in _rows(file, meter, tally):
+        for row in _rows(file, meter, tally=tally):
             if isinstance(row, Unreadable):
                 yield meter.piece(row)
             elif text_in(row, "workspace_id") != chosen:
@@ -152,7 +152,7 @@ def _survey(file: Path) -> _Overview:
     overview = _Overview()
     is_empty = True
     try:
-        for row in _rows(file, Meter(total=1), Counter()):
+        for row in _rows(file, Meter(total=1), tally=Counter()):
             is_empty = False
             if not isinstance(row, Unreadable):
                 overview.add(row)
@@ -198,7 +198,7 @@ def _ref(id_: str) -> str:
 # or one row of an INSERT.
 
 
-def _rows(file: Path, meter: Meter, tally: Counter[str]) -> Iterator[Row | Unreadable]:
+def _rows(file: Path, meter: Meter, *, tally: Counter[str]) -> Iterator[Row | Unreadable]:
     """Yield the rows of the table, parsed one line at a time."""
     columns: Sequence[str] = ()
     begun = b""
