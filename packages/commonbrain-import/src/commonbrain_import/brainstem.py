@@ -39,9 +39,9 @@ from commonbrain_import.databases import (
     TableMeter,
     Tables,
     check_part,
+    omissions,
     open_sqlite,
     row_count,
-    unknown_values,
 )
 from commonbrain_import.graphs import link_type
 from commonbrain_import.postgres_tables import PostgresTables, open_postgres
@@ -62,16 +62,16 @@ _EDGE_COLUMNS: Final = (
     *("id", "tenant_id", "from_memory_id", "to_memory_id", "relation_type", "weight"),
 )
 _OMITTED: Final = {
-    "tenants": "names and policies of tenants, which brain tenant policy sets",
-    "agents": "roles of agents, which brain agent set sets",
-    "memory_audit_log": "audit entries",
-    "model_registry": "versions of trained models, which brain train makes anew",
-    "graph_edges": "links computed from shared words",
-    "graph_terms": "terms of the link graph",
-    "idempotency_records": "replies for idempotency keys",
-    "model_registry_state": "versions of trained models, which brain train makes anew",
-    "model_registry_signal": "signals of trained models",
-    "model_registry_event": "events of trained models",
+    "names and policies of tenants, which brain tenant policy sets": ("tenants", None),
+    "roles of agents, which brain agent set sets": ("agents", None),
+    "audit entries": ("memory_audit_log", None),
+    "versions of trained models, which brain train makes anew": ("model_registry", None),
+    "links computed from shared words": ("graph_edges", None),
+    "terms of the link graph": ("graph_terms", None),
+    "replies for idempotency keys": ("idempotency_records", None),
+    "states of trained models": ("model_registry_state", None),
+    "signals of trained models": ("model_registry_signal", None),
+    "events of trained models": ("model_registry_event", None),
 }
 """Tables that are not carried over."""
 
@@ -146,10 +146,10 @@ def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterato
     )
     yield from meter.read(tables, "memory_edges", columns=_EDGE_COLUMNS, make=reader.edge)
     known = {"memory_items": (*_COLUMNS, "embedding"), "memory_edges": _EDGE_COLUMNS}
-    counted = {table: (table, None) for table in _OMITTED}
-    reader.tally.update(unknown_values(tables, known, omitted=counted))
-    for table, what in _OMITTED.items():
-        reader.tally[what] += _count(tables, table, tenant=reader.tenant)
+    reader.tally.update(omissions(tables, _OMITTED, known=known))
+    for what, (table, _) in _OMITTED.items():
+        # Of all rows, only those of the tenant are left out here.
+        reader.tally[what] = _count(tables, table, tenant=reader.tenant)
     if not isinstance(tables, SqliteTables):
         unread = tables.count_unread(("memory_items", "memory_edges"))
         reader.tally["rows of the same tables in other schemas"] += unread
