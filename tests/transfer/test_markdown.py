@@ -407,13 +407,13 @@ def test_heading_determines_kind_and_label_of_its_bullets(
 
 
 @pytest.mark.requirement("MG-17")
-def test_prohibition_and_checkbox_keep_their_kind_below_any_heading(tmp_path: Path) -> None:
+def test_prohibition_and_checkbox_decide_the_kind_below_any_heading(tmp_path: Path) -> None:
     text = (
         "# Plan\n\n- Never deploy on a Friday evening\n- [ ] Order twelve new ropes\n"
         "- [x] Paint the crane yellow\n- Alpha in May, beta in July\n"
     )
-    found = [(one.kind, one.severity, one.label) for one in drafts(read_text(tmp_path, text))]
-    assert found == [
+    read_ = [(one.kind, one.severity, one.label) for one in drafts(read_text(tmp_path, text))]
+    assert read_ == [
         ("rule", "BLOCKER", None),
         ("task", None, None),
         ("task", None, None),

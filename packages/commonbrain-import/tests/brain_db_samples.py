@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ ALTER TABLE stm ADD COLUMN last_accessed TEXT;
 
 
 @contextmanager
-def make_brain_db(database: Path, *, has_integers: bool) -> Iterator[sqlite3.Connection]:
+def make_brain_db(database: Path, *, has_integers: bool) -> Generator[sqlite3.Connection]:
     """Make an empty brain.db, with ids of text or integers, and commit what is written to it."""
     schema = (SAMPLES / "brain-db" / "brain.sql").read_text("utf-8")
     tables = "\n".join(re.findall(r"CREATE TABLE .*?\n\s*\);", schema, re.DOTALL)) + _LATER

@@ -266,7 +266,7 @@ def fates_of_talk(pieces: Sequence[ImportItem], id_of: Mapping[str, str]) -> Map
     silent = [one for one in only(SourceReceipt, pieces) if one.acked_at and not one.answer]
     assert (len(only(SourceReceipt, pieces)), len(silent)) == (40, 10)
     assert sum(one.is_closed for one in only(SourceThread, pieces)) == 5
-    said = "The ferry number 2 has berth 2."
+    body = "The ferry number 2 has berth 2."
     computed = Used("follows from the thread's messages")
     return {
         **each(
@@ -279,7 +279,7 @@ def fates_of_talk(pieces: Sequence[ImportItem], id_of: Mapping[str, str]) -> Map
                 "to_agent": Kept(("helios",), detail.recipients),
                 "priority": Kept("action", detail.priority),
                 "subject": Kept("Berth 2", detail.subject),
-                "body": Kept(said, draft.body.split("\n")[0]),
+                "body": Kept(body, draft.body.split("\n")[0]),
                 "created_at": Kept((parse_instant(at(2)),) * 2, times_of(draft)),
                 "updated_at": Left("updated_at of messages"),
                 "metadata": Left("metadata of messages"),

@@ -108,8 +108,8 @@ def test_morning_after_the_import_the_evening_is_remembered(brain: Brain, evenin
     assert threads == {"gateway": ("closed", ("outage",)), "berths": ("open", ())}
     assert [one.headline for one in nova.message.inbox().messages] == [TALK[3][3]]
     assert not helios.message.inbox().messages
-    asked = next(one for one in helios.message.inbox(all=True).messages if one.sender == "nova")
-    assert [ack.agent for ack in asked.acks] == ["helios"]
+    answered = next(one for one in helios.message.inbox(all=True).messages if one.sender == "nova")
+    assert [ack.agent for ack in answered.acks] == ["helios"]
 
     # What led to what.
     (cause,) = (one for one in brain.list(kinds=["atom"]).memories if "expires" in one.headline)

@@ -264,16 +264,16 @@ class _TableReader:
             yield from answer_drafts(row, self._row_of("messages", row.get("message_id")))
 
     def receipts(self, row: Row) -> Iterator[Content]:
-        """Say who read and answered a message, each once, and for whom it waits."""
+        """Say who read and answered a message, each once, and who has not."""
         readers: dict[str, dict[str, object]] = {}
         for table in ("read_receipts", "acks"):
             if set(_COLUMNS[table]) <= set(self.tables.columns.get(table, ())):
                 columns = _COLUMNS[table]
-                found = self.tables.connection.execute(
+                rows = self.tables.connection.execute(
                     f"SELECT {', '.join(columns)} FROM {table} WHERE message_id = ?",  # noqa: S608 constants
                     (row.get("id"),),
                 )
-                for values in found:
+                for values in rows:
                     receipt = dict(zip(columns, values, strict=True))
                     readers.setdefault(text_in(receipt, "agent_id"), {}).update(receipt)
         if "read_receipts" in self.tables.columns:

@@ -84,7 +84,7 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
 
 
 def recipients_in(row: Row) -> tuple[str, ...]:
-    """Return whom a message names; none if it is for all."""
+    """Return the recipients that a message names; none if it is for all."""
     receiver = text_in(row, "to_agent", "to")
     return () if receiver == "all" else names_in(receiver)
 
