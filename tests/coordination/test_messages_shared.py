@@ -49,14 +49,14 @@ def test_discussion_reaches_a_third_agent_where_its_project_shares_discussions(
     shared = replace(brain.services, parameters=parameters)
     ann, bo, cy = (Brain(shared, one.caller) for one in (ann, bo, cy))
 
-    asked = ann.message.send("bo", "Which glaze survives the frost?")
-    bo.message.reply(asked.id, "The cobalt glaze survives the frost.")
+    question = ann.message.send("bo", "Which glaze survives the frost?")
+    bo.message.reply(question.id, "The cobalt glaze survives the frost.")
     hidden = ann.message.send("bo", "The glaze from Kiel is a gift.", share="none")
     elsewhere = ann.message.send("bo", "The frost broke the gate.", project="farm")
 
-    assert asked.shared == ("The team can recall it: the project shares discussions.",)
+    assert question.shared == ("The team can recall it: the project shares discussions.",)
     assert "The cobalt glaze survives the frost." in bodies(cy, "Which glaze survives?")
-    assert [one.id for one in bo.message.inbox().messages if one.readers == "team"] == [asked.id]
+    assert [one.id for one in bo.message.inbox().messages if one.readers == "team"] == [question.id]
     assert cy.message.inbox().messages == ()
     for private in (before, hidden, elsewhere):
         with pytest.raises(NotFoundError):

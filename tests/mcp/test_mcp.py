@@ -336,9 +336,9 @@ async def test_body_in_markdown_is_unchanged_and_filtered_by_its_tags(
         one = await client.call_tool("recall", {"tags": ["ops"]})
         none = await client.call_tool("recall", {"query": "deploy", "tags": ["night"]})
 
-    [found] = structured(both)["items"]
-    assert (found["body"], found["tags"]) == (body, ["ops", "night shift"])
-    assert 0 < found["score"] <= 1
+    [item] = structured(both)["items"]
+    assert (item["body"], item["tags"]) == (body, ["ops", "night shift"])
+    assert 0 < item["score"] <= 1
     assert len(structured(one)["items"]) == 2
     assert structured(none)["items"] == []
 
