@@ -103,14 +103,14 @@ class BulkEdit:
         if confirm is None or confirm != preview.count:
             return preview
         is_review = chosen is BulkAction.REVIEW
-        gone = missing_places(selection.taken, self.caller) if is_review else {}
+        missing = missing_places(selection.taken, self.caller) if is_review else {}
         with write_unit(self.services, self.caller) as unit:
             selection = _selected(unit, given)
             preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
             if confirm != preview.count:
                 return preview
             for memory in selection.taken:
-                places = {"gone": gone[memory.id]} if memory.id in gone else {}
+                places = {"missing": missing[memory.id]} if memory.id in missing else {}
                 proposal = Proposal(
                     op=recorded_as, id=memory.id, reason=why, arguments={**arguments, **places}
                 )
