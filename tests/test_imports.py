@@ -255,6 +255,7 @@ def test_takeover_opens_the_store_before_importing_the_sdk() -> None:
     assert among(imported, ("mcp", "mcp_types", "starlette", "uvicorn", "httpx2")) == []
 
 
+@pytest.mark.requirement("PF-14")
 @pytest.mark.parametrize(
     "module",
     ["commonbrain.cli.command_client", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],

@@ -266,6 +266,7 @@ print("commonbrain.hooks.runner" in sys.modules)
 """A program that calls hooks, and prints which heavy modules are imported after each."""
 
 
+@pytest.mark.requirement("PF-14")
 def test_hook_with_nothing_to_do_imports_nothing_heavy(store: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RUN_ALL],

@@ -492,6 +492,7 @@ def test_key_is_sent_over_https_only_to_a_server_whose_certificate_is_trusted(
     assert len(answers.requests) == 1
 
 
+@pytest.mark.requirement("PF-14")
 def test_hook_with_a_server_imports_no_large_packages(url: str, tmp_path: Path) -> None:
     program = (
         "import sys, os; from commonbrain.__main__ import main; "

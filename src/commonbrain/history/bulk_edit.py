@@ -102,15 +102,15 @@ class BulkEdit:
             preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
         if confirm is None or confirm != preview.count:
             return preview
-        is_review = chosen is BulkAction.REVIEW
-        gone = missing_places(selection.taken, self.caller) if is_review else {}
+        taken = selection.taken if chosen is BulkAction.REVIEW else ()
+        missing = missing_places(taken, self.caller)
         with write_unit(self.services, self.caller) as unit:
             selection = _selected(unit, given)
             preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
             if confirm != preview.count:
                 return preview
             for memory in selection.taken:
-                places = {"gone": gone[memory.id]} if memory.id in gone else {}
+                places = {"missing": missing.get(memory.id, [])}
                 proposal = Proposal(
                     op=recorded_as, id=memory.id, reason=why, arguments={**arguments, **places}
                 )

@@ -238,7 +238,7 @@ def vote_of(agent: str, changes: Iterable[Revision]) -> int:
 def review(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Confirm a memory that needs review; it cites no code any more that is gone."""
     check_current(memory, unit.now)
-    cited = without_places(memory, proposal.arguments.get("gone", ()))
+    cited = without_places(memory, proposal.arguments.get("missing", ()))
     return ChangePlan(steps=(*resolve_reviews_steps(unit, memory), *amend_steps(memory, cited)))
 
 

@@ -309,8 +309,8 @@ class Revise:
             parameters=self.services.parameters_for(self.caller),
         )
         author = CitingAuthor(self.caller, self.services.secret_scanner)
-        gone = missing_places([old], self.caller).get(old.id, [])
-        prepared = author.cite_code(prepared, replaces=without_places(old, gone).payload)
+        missing = missing_places([old], self.caller).get(old.id, [])
+        prepared = author.cite_code(prepared, replaces=without_places(old, missing).payload)
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         made = embed_drafts([prepared], self.caller, services=self.services)
@@ -476,7 +476,7 @@ class Revise:
         why = self._reason(reason)
         with read_unit(self.services, self.caller) as unit:
             memory = unit.fetch(ids.parse(ids.MEMORY, id))
-        arguments = {"gone": missing_places([memory], self.caller).get(memory.id, [])}
+        arguments = {"missing": missing_places([memory], self.caller).get(memory.id, [])}
         return self._do(Action.REVIEW, id, reason=why, arguments=arguments)
 
     def preview(self, id: str) -> AffectedDependents:  # noqa: A002 the public name is id

@@ -37,7 +37,7 @@ from commonbrain.hooks.table import (
 )
 from commonbrain.hosts import is_url
 from commonbrain.model.errors import ACTION_ITEMS_PENDING, KEYLESS, CommonbrainError
-from commonbrain.model.values import dataclass
+from commonbrain.model.values import dataclass, field
 from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, ShownCounts, state_folder
 from commonbrain.runtime.callers import (
     check_command_is_of_person,
@@ -172,10 +172,8 @@ class HookOutput:
     """The command that the hook is about."""
     is_late: bool = False
     """Whether its time was over before it had an answer or an error."""
-    start: Callable[[], None] | None = None
-    """Starts a process for later hooks; called once the client has the answer."""
-    note: Callable[[], None] | None = None
-    """Starts a process that stores what a prompt says; called once its memories were found."""
+    later: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """Start processes; called in turn once the client has the answer."""
 
 
 def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
@@ -214,12 +212,9 @@ def run_hook(arguments: Sequence[str], *, began: float) -> NoReturn:
         lost = _one_line(f"Commonbrain stored nothing of this turn. {running.complaint}")
         running.answer = json.dumps({"systemMessage": lost})
     _write_result(running)
-    if running.note is not None:
+    for start in running.later:
         with suppress(Exception):
-            running.note()
-    if not running.code:
-        # A process cannot serve a store that was refused either.
-        _start(running)
+            start()
     _leave()
 
 
@@ -311,7 +306,7 @@ def _answer(running: HookOutput, hook: Hook, *, call: HookCall, until: float) ->
         run_detached(["hook", *call.words, "--detached"], raw)
         return
     if hook.action is HookAction.RECALL and not call.is_detached:
-        running.note = _noting(event, folder=folder, call=call)
+        running.later += _noting(event, folder=folder, call=call)
     context = HookContext(hook=hook, event=event, folder=folder, runs=runs)
     if call.server is not None:
         _show(running, context, text=ask_remote(call.server, context, until=until))
@@ -333,10 +328,13 @@ def _use_store(
     is_background = hook.action is HookAction.END or call.is_detached
     may_start = path is not None and not is_background and may_share(os.environ)
     if may_start and reply is None:
-        running.start = partial(start_server, call.store, session=context.event.session)
+        start = partial(_start_server, running, call.store, session=context.event.session)
         if hook.action is HookAction.BOOT:
             # Other hooks need the processor for their answer; here the next one has less to wait.
-            _start(running)
+            with suppress(Exception):
+                start()
+        else:
+            running.later.append(start)
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
     request = HookRequest(
@@ -364,10 +362,10 @@ def _show(running: HookOutput, context: HookContext, *, text: str | None) -> Non
         context.runs.add_shown(context.event.session, ShownCounts.of(text or "").memories)
 
 
-def _noting(event: HookEvent, *, folder: FolderConfig, call: HookCall) -> Callable[[], None] | None:
+def _noting(event: HookEvent, *, folder: FolderConfig, call: HookCall) -> list[partial[None]]:
     """Return what stores in the background what a prompt says, as that takes longer than it may."""
     if not may_last(typed_text(event.prompt)) or folder.capture == "off":
-        return None
+        return []
     # A pipe takes 64 KiB before its reader has started.
     payload = {
         "session_id": event.session,
@@ -376,15 +374,8 @@ def _noting(event: HookEvent, *, folder: FolderConfig, call: HookCall) -> Callab
         "prompt_id": event.turn,
         "transcript_path": event.transcript,
     }
-    return partial(run_detached, ["hook", *call.words, "--detached"], json.dumps(payload).encode())
-
-
-def _start(running: HookOutput) -> None:
-    """Start the process for later hooks, once; without it they are slower, and nothing else."""
-    start, running.start = running.start, None
-    if start is not None:
-        with suppress(Exception):
-            start()
+    words = ["hook", *call.words, "--detached"]
+    return [partial(run_detached, words, json.dumps(payload).encode())]
 
 
 def _formatted(hook: Hook, text: str | None) -> str:
@@ -465,12 +456,14 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
             process.stdin.close()
 
 
-def start_server(store: Path | None, *, session: str) -> None:
+def _start_server(running: HookOutput, store: Path | None, *, session: str) -> None:
     """Start the process that serves a store as long as this session's client runs.
 
     It ends at once if another process serves the store. Without a client that outlives this hook,
-    nothing is started.
+    nothing is started, nor for a store that was refused. Without it, later hooks are slower.
     """
+    if running.code:
+        return
     # Only the first hook of a session needs it.
     from commonbrain.coordination.processes import LocalProcesses  # noqa: PLC0415
 
