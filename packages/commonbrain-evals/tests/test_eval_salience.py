@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
 
-CALIBRATE_MIN = 0.9
-CHECK_MIN = 0.75
+CALIBRATE_MIN = 0.85
+CHECK_MIN = 0.8
 """On texts that no word was chosen by."""
 
 

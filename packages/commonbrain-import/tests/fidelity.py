@@ -20,11 +20,11 @@ from commonbrain.transfer.imports import ImportReport
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CarriedOver:
     """The column's value came over: what the sample has there, and what the store has."""
 
     given: object
-    found: object
+    stored: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Used:
     how: str
 
 
-Fate = Kept | Left | Used
+Fate = CarriedOver | Left | Used
 
 
 def check_fidelity(
@@ -55,8 +55,8 @@ def check_fidelity(
 
 def _holds(fate: Fate, report: ImportReport) -> bool:
     match fate:
-        case Kept(given=given, found=found):
-            return given is not None and given != "" and given == found
+        case CarriedOver(given=given, stored=stored):
+            return given is not None and given != "" and given == stored
         case Left(line=line):
             return report.omitted.get(line, 0) > 0
         case Used(how=how):
@@ -126,8 +126,8 @@ class Exported:
 
     def memory(self, source_ref: str) -> Record:
         """Return the memory that came from a place of the source."""
-        (found,) = [one for one in self.of("memory") if one.get("source_ref") == source_ref]
-        return found
+        (only,) = [one for one in self.of("memory") if one.get("source_ref") == source_ref]
+        return only
 
     def by(self, sort: str, source_ref: str, *, named: str = "memory_id") -> list[Record]:
         """Return the records of a sort that name a memory in a field."""

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 from brain_db_samples import insert, make_brain_db
-from fidelity import Fate, Kept, Left, Used, check_fidelity, import_interrupted, sqlite_columns
+from fidelity import (
+    Fate,
+    CarriedOver,
+    Left,
+    Used,
+    check_fidelity,
+    import_interrupted,
+    sqlite_columns,
+)
 from import_samples import by_ref, only, read
 
 from commonbrain.client import Brain
@@ -272,30 +280,32 @@ def fates_of_talk(pieces: Sequence[ImportItem], id_of: Mapping[str, str]) -> Map
         **each(
             "messages",
             {
-                "id": Kept(f"brain-db#{second}", draft.source_ref),
-                "thread_id": Kept(f"brain-db#thread/{id_of['thread'].format(3)}", thread.key),
-                "parent_id": Kept(f"brain-db#{first}", answers.second),
-                "from_agent": Kept("nova", detail.sender),
-                "to_agent": Kept(("helios",), detail.recipients),
-                "priority": Kept("action", detail.priority),
-                "subject": Kept("Berth 2", detail.subject),
-                "body": Kept(body, draft.body.split("\n")[0]),
-                "created_at": Kept((parse_instant(at(2)),) * 2, times_of(draft)),
+                "id": CarriedOver(f"brain-db#{second}", draft.source_ref),
+                "thread_id": CarriedOver(
+                    f"brain-db#thread/{id_of['thread'].format(3)}", thread.key
+                ),
+                "parent_id": CarriedOver(f"brain-db#{first}", answers.second),
+                "from_agent": CarriedOver("nova", detail.sender),
+                "to_agent": CarriedOver(("helios",), detail.recipients),
+                "priority": CarriedOver("action", detail.priority),
+                "subject": CarriedOver("Berth 2", detail.subject),
+                "body": CarriedOver(body, draft.body.split("\n")[0]),
+                "created_at": CarriedOver((parse_instant(at(2)),) * 2, times_of(draft)),
                 "updated_at": Left("updated_at of messages"),
                 "metadata": Left("metadata of messages"),
-                "expires_at": Kept(parse_instant("2036-01-01T00:00:00"), draft.expires_at),
-                "task_status": Kept("[task] complete", draft.body.split("\n\n")[1]),
-                "context": Kept("[context] Context 2.", draft.body.split("\n\n")[2]),
-                "result": Kept("[result] Result 2.", draft.body.split("\n\n")[3]),
+                "expires_at": CarriedOver(parse_instant("2036-01-01T00:00:00"), draft.expires_at),
+                "task_status": CarriedOver("[task] complete", draft.body.split("\n\n")[1]),
+                "context": CarriedOver("[context] Context 2.", draft.body.split("\n\n")[2]),
+                "result": CarriedOver("[result] Result 2.", draft.body.split("\n\n")[3]),
             },
         ),
         **each(
             "threads",
             {
-                "id": Kept(f"brain-db#thread/{id_of['thread'].format(3)}", status.key),
-                "subject": Kept("Berth 3", thread.subject),
-                "status": Kept("closed", "closed" if status.is_closed else "active"),
-                "tags": Kept(("berth-3",), status.tags),
+                "id": CarriedOver(f"brain-db#thread/{id_of['thread'].format(3)}", status.key),
+                "subject": CarriedOver("Berth 3", thread.subject),
+                "status": CarriedOver("closed", "closed" if status.is_closed else "active"),
+                "tags": CarriedOver(("berth-3",), status.tags),
                 **dict.fromkeys(
                     ("created_by", "created_at", "last_message_at", "message_count"), computed
                 ),
@@ -304,18 +314,18 @@ def fates_of_talk(pieces: Sequence[ImportItem], id_of: Mapping[str, str]) -> Map
         **each(
             "read_receipts",
             {
-                "message_id": Kept(f"brain-db#{second}", seen.message),
-                "agent_id": Kept("helios", seen.agent),
-                "read_at": Kept(parse_instant(at(7)), seen.read_at),
+                "message_id": CarriedOver(f"brain-db#{second}", seen.message),
+                "agent_id": CarriedOver("helios", seen.agent),
+                "read_at": CarriedOver(parse_instant(at(7)), seen.read_at),
             },
         ),
         **each(
             "acks",
             {
-                "message_id": Kept(f"brain-db#{second}", seen.message),
-                "agent_id": Kept("helios", seen.agent),
-                "ack_body": Kept("Berth 2 is noted.", seen.answer),
-                "acked_at": Kept(parse_instant(at(8)), seen.acked_at),
+                "message_id": CarriedOver(f"brain-db#{second}", seen.message),
+                "agent_id": CarriedOver("helios", seen.agent),
+                "ack_body": CarriedOver("Berth 2 is noted.", seen.answer),
+                "acked_at": CarriedOver(parse_instant(at(8)), seen.acked_at),
             },
         ),
     }
@@ -346,10 +356,10 @@ def fates_of_knowledge(
     message = f"brain-db#message/{id_of['msg'].format(3)}"
     link = {
         "id": Used("names the ends, which are kept"),
-        "from_atom_id": Kept(atom.source_ref, named.first),
-        "to_atom_id": Kept(f"brain-db#atom/{id_of['atom'].format(4)}", named.second),
-        "strength": Kept(0.6, named.strength),
-        "last_observed": Kept(parse_instant(at(3)), named.at),
+        "from_atom_id": CarriedOver(atom.source_ref, named.first),
+        "to_atom_id": CarriedOver(f"brain-db#atom/{id_of['atom'].format(4)}", named.second),
+        "strength": CarriedOver(0.6, named.strength),
+        "last_observed": CarriedOver(parse_instant(at(3)), named.at),
         "created_at": Used("is the time if no later one is there"),
     }
     vectors = ("subject", "action", "outcome", "consequences")
@@ -357,48 +367,48 @@ def fates_of_knowledge(
         **each(
             "stm",
             {
-                "id": Kept(f"brain-db#stm/{id_of['stm'].format(3)}", entry.source_ref),
-                "content": Kept("Quay 3 is 3 metres deep.", entry.body),
-                "categories": Kept(("harbour",), entry.tags),
-                "importance": Kept(0.5, entry.detail.importance),
-                "access_count": Kept(3, entry.access_count),
-                "created_at": Kept((parse_instant(at(3)),) * 2, times_of(entry)),
+                "id": CarriedOver(f"brain-db#stm/{id_of['stm'].format(3)}", entry.source_ref),
+                "content": CarriedOver("Quay 3 is 3 metres deep.", entry.body),
+                "categories": CarriedOver(("harbour",), entry.tags),
+                "importance": CarriedOver(0.5, entry.detail.importance),
+                "access_count": CarriedOver(3, entry.access_count),
+                "created_at": CarriedOver((parse_instant(at(3)),) * 2, times_of(entry)),
                 "updated_at": Left("updated_at of stm"),
-                "expires_at": Kept(parse_instant("2036-01-01T00:00:00"), entry.expires_at),
-                "source": Kept("nova", entry.author),
-                "source_message_id": Kept(message, origin),
-                "confidence": Kept(0.8, entry.confidence),
-                "last_accessed": Kept(parse_instant(at(53)), entry.last_access_at),
+                "expires_at": CarriedOver(parse_instant("2036-01-01T00:00:00"), entry.expires_at),
+                "source": CarriedOver("nova", entry.author),
+                "source_message_id": CarriedOver(message, origin),
+                "confidence": CarriedOver(0.8, entry.confidence),
+                "last_accessed": CarriedOver(parse_instant(at(53)), entry.last_access_at),
             },
         ),
         **each(
             "atoms",
             {
-                "id": Kept(f"brain-db#atom/{id_of['atom'].format(3)}", atom.source_ref),
-                "subject": Kept("crane 3", atom.detail.subject),
-                "action": Kept("stops", atom.detail.action),
-                "outcome": Kept("ship 3 waits", atom.detail.outcome),
-                "consequences": Kept("the quay 3 is full", atom.detail.consequences),
-                "confidence": Kept(0.7, atom.confidence),
-                "source": Kept("helios", atom.author),
-                "source_message_id": Kept(
+                "id": CarriedOver(f"brain-db#atom/{id_of['atom'].format(3)}", atom.source_ref),
+                "subject": CarriedOver("crane 3", atom.detail.subject),
+                "action": CarriedOver("stops", atom.detail.action),
+                "outcome": CarriedOver("ship 3 waits", atom.detail.outcome),
+                "consequences": CarriedOver("the quay 3 is full", atom.detail.consequences),
+                "confidence": CarriedOver(0.7, atom.confidence),
+                "source": CarriedOver("helios", atom.author),
+                "source_message_id": CarriedOver(
                     message, next(one for one in origins if "message" in one)
                 ),
                 "source_type": Used("names the table of source_message_id"),
-                "created_at": Kept(parse_instant(at(3)), atom.believed_since),
-                "access_count": Kept(3, atom.access_count),
-                "action_timestamp": Kept(parse_instant(at(-57)), atom.occurred_at),
-                "outcome_delay_seconds": Kept(60.0, atom.detail.outcome_delay_s),
-                "consequence_delay_seconds": Kept(120.0, atom.detail.consequence_delay_s),
-                "source_memory_id": Kept(
+                "created_at": CarriedOver(parse_instant(at(3)), atom.believed_since),
+                "access_count": CarriedOver(3, atom.access_count),
+                "action_timestamp": CarriedOver(parse_instant(at(-57)), atom.occurred_at),
+                "outcome_delay_seconds": CarriedOver(60.0, atom.detail.outcome_delay_s),
+                "consequence_delay_seconds": CarriedOver(120.0, atom.detail.consequence_delay_s),
+                "source_memory_id": CarriedOver(
                     entry.source_ref, next(one for one in origins if "stm" in one)
                 ),
                 **{f"{one}_embedding": Left(f"{one}_embedding of atoms") for one in vectors},
             },
         ),
-        **each("causal_links", {**link, "link_type": Kept("enables", named.type)}),
+        **each("causal_links", {**link, "link_type": CarriedOver("enables", named.type)}),
         "causal_links.observation_count": Left("observation_count of causal_links"),
-        **each("atom_links", {**link, "link_type": Kept("soothes", other.reason)}),
+        **each("atom_links", {**link, "link_type": CarriedOver("soothes", other.reason)}),
         "atom_links.observation_count": Left("observation_count of atom_links"),
     }
 
@@ -421,15 +431,15 @@ def fates_of_rest(pieces: Sequence[ImportItem]) -> Mapping[str, Fate]:
         **each(
             "todos",
             {
-                "id": Kept("brain-db#todo/1", task.source_ref),
-                "title": Kept("Order the new ropes", task.headline),
-                "description": Kept("Twelve of them.", task.body.split("\n\n")[1]),
-                "status": Kept("done", task.detail.status),
-                "priority": Kept("high", task.detail.priority),
-                "assigned_to": Kept("nova", task.detail.assignee),
-                "tags": Kept(("ropes",), task.tags),
-                "due_at": Kept(parse_instant(at(90)), task.detail.due_at),
-                "created_at": Kept((parse_instant(at(1)),) * 2, times_of(task)),
+                "id": CarriedOver("brain-db#todo/1", task.source_ref),
+                "title": CarriedOver("Order the new ropes", task.headline),
+                "description": CarriedOver("Twelve of them.", task.body.split("\n\n")[1]),
+                "status": CarriedOver("done", task.detail.status),
+                "priority": CarriedOver("high", task.detail.priority),
+                "assigned_to": CarriedOver("nova", task.detail.assignee),
+                "tags": CarriedOver(("ropes",), task.tags),
+                "due_at": CarriedOver(parse_instant(at(90)), task.detail.due_at),
+                "created_at": CarriedOver((parse_instant(at(1)),) * 2, times_of(task)),
                 **{
                     one: Left(f"{one} of todos")
                     for one in ("template_id", "updated_at", "completed_at")
@@ -440,19 +450,21 @@ def fates_of_rest(pieces: Sequence[ImportItem]) -> Mapping[str, Fate]:
             "working_memory",
             {
                 "id": Used("is made anew on each write"),
-                "label": Kept("harbour", pin.headline),
-                "content": Kept("The harbour office is in Dock Road.", pin.body),
-                "pinned_at": Kept((parse_instant(at(4)),) * 2, times_of(pin)),
+                "label": CarriedOver("harbour", pin.headline),
+                "content": CarriedOver("The harbour office is in Dock Road.", pin.body),
+                "pinned_at": CarriedOver((parse_instant(at(4)),) * 2, times_of(pin)),
                 "position": Left("position of working_memory"),
             },
         ),
         **each(
             "categories",
             {
-                "name": Kept(("ops",), category.tags),
-                "description": Kept("Category ops: Running the quay", category.body.split("\n")[0]),
-                "keywords": Kept("Keywords: crane", category.body.split("\n")[1]),
-                "created_at": Kept((parse_instant(at(5)),) * 2, times_of(category)),
+                "name": CarriedOver(("ops",), category.tags),
+                "description": CarriedOver(
+                    "Category ops: Running the quay", category.body.split("\n")[0]
+                ),
+                "keywords": CarriedOver("Keywords: crane", category.body.split("\n")[1]),
+                "created_at": CarriedOver((parse_instant(at(5)),) * 2, times_of(category)),
             },
         ),
         **{

@@ -19,7 +19,15 @@ from brainstem_store import (
     fill_sqlite,
     memories,
 )
-from fidelity import Fate, Kept, Left, Used, check_fidelity, import_interrupted, sqlite_columns
+from fidelity import (
+    Fate,
+    CarriedOver,
+    Left,
+    Used,
+    check_fidelity,
+    import_interrupted,
+    sqlite_columns,
+)
 from import_samples import omitted, only, read
 
 from commonbrain.client import Brain
@@ -74,7 +82,7 @@ def fates(records: Records) -> dict[str, Fate]:
     origins = [one["payload"]["imported"] for one in stored]
 
     def same(column: str, values: Iterable[object]) -> Fate:
-        return Kept([row[column] for row in given], list(values))
+        return CarriedOver([row[column] for row in given], list(values))
 
     # What comes from the web waits for a person if it is for everyone.
     scopes = [
@@ -93,13 +101,13 @@ def fates(records: Records) -> dict[str, Fate]:
         "tenant_id": Used("selects the memories"),
         "agent_id": same("agent_id", (one["agent"] for one in stored)),
         "type": same("type", (one.get("label") or one["kind"] for one in stored)),
-        "scope": Kept(scopes, [one.get("scope", "team") for one in stored]),
+        "scope": CarriedOver(scopes, [one.get("scope", "team") for one in stored]),
         "text": same("text", (one["body"] for one in stored)),
         "json_payload": same(
             "json_payload", (json.loads(one["payload"]["attachment"]) for one in stored)
         ),
         "trust_level": same("trust_level", (one["trust"] for one in stored)),
-        "confidence": Kept(certain, [one["confidence"] for one in stored]),
+        "confidence": CarriedOver(certain, [one["confidence"] for one in stored]),
         "salience": same("salience", (one["salience"] for one in stored)),
         "source_ref": same("source_ref", (one["source_ref"] for one in origins)),
         "semantic_hash": Left("hashes of texts, which are computed anew"),
@@ -118,10 +126,14 @@ def fates(records: Records) -> dict[str, Fate]:
     links_fates = {
         "id": Used("a link is known by its ends"),
         "tenant_id": Used("selects the links"),
-        "from_memory_id": Kept([one["from_memory_id"] for one in ends], [one[0] for one in made]),
-        "to_memory_id": Kept([one["to_memory_id"] for one in ends], [one[1] for one in made]),
-        "relation_type": Kept(named, [one["type"] for *_, one in made]),
-        "weight": Kept(
+        "from_memory_id": CarriedOver(
+            [one["from_memory_id"] for one in ends], [one[0] for one in made]
+        ),
+        "to_memory_id": CarriedOver(
+            [one["to_memory_id"] for one in ends], [one[1] for one in made]
+        ),
+        "relation_type": CarriedOver(named, [one["type"] for *_, one in made]),
+        "weight": CarriedOver(
             [one["weight"] for one in ends], [one.get("strength", 0.5) for *_, one in made]
         ),
     }

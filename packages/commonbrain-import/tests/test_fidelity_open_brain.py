@@ -10,7 +10,7 @@ import pytest
 from fidelity import (
     Exported,
     Fate,
-    Kept,
+    CarriedOver,
     Left,
     Used,
     check_fidelity,
@@ -70,29 +70,35 @@ def first_fates(store: Exported) -> dict[str, Fate]:
         **{
             f"memories.{name}": fate
             for name, fate in {
-                "id": Kept(f"{FIRST}#{FULL}", full["source_ref"]),
-                "content": Kept(row["content"], full["body"]),
+                "id": CarriedOver(f"{FIRST}#{FULL}", full["source_ref"]),
+                "content": CarriedOver(row["content"], full["body"]),
                 "embedding": Left("vectors"),
-                "metadata": Kept(("decision", "claude", True, True), metadata),
-                "created_at": Kept(at(day(FULL)), full["believed_since"]),
+                "metadata": CarriedOver(("decision", "claude", True, True), metadata),
+                "created_at": CarriedOver(at(day(FULL)), full["believed_since"]),
                 "transaction_time": Left("transaction times after the creation"),
-                "valid_time": Kept(at(day(FULL) - timedelta(hours=2)), full["occurred_at"]),
+                "valid_time": CarriedOver(at(day(FULL) - timedelta(hours=2)), full["occurred_at"]),
                 "updated_at": Left("times of the last change"),
-                "last_accessed": Kept(at(day(FULL + 2)), full["last_access_at"]),
-                "access_count": Kept(FULL, full["access_count"]),
+                "last_accessed": CarriedOver(at(day(FULL + 2)), full["last_access_at"]),
+                "access_count": CarriedOver(FULL, full["access_count"]),
                 "last_accessed_uptime": Left("uptimes at the last access"),
-                "project": Kept("harbour", full["project"]),
-                "projects": Kept(
+                "project": CarriedOver("harbour", full["project"]),
+                "projects": CarriedOver(
                     "project:dock", next(t for t in full["tags"] if t.startswith("p"))
                 ),
-                "annotation": Kept(row["annotation"], note["text"]),
-                "upvotes": Kept(3, full["rating"]),
-                "downvotes": Kept(3, full["rating"]),
-                "pinned": Kept(True, pin["pinned"]),  # noqa: FBT003 the value in the source
-                "superseded_by_id": Kept(store.memory(f"{FIRST}#2")["id"], old["superseded_by"]),
-                "superseded_at": Kept(at(day(21) - timedelta(minutes=20)), old["superseded_at"]),
-                "superseded_reason": Kept(["the vendor changed it"], reasons(store, f"{FIRST}#1")),
-                "skill_trigger": Kept("ollama-shutdown", skill["detail"]["skill"]["name"]),
+                "annotation": CarriedOver(row["annotation"], note["text"]),
+                "upvotes": CarriedOver(3, full["rating"]),
+                "downvotes": CarriedOver(3, full["rating"]),
+                "pinned": CarriedOver(True, pin["pinned"]),  # noqa: FBT003 the value in the source
+                "superseded_by_id": CarriedOver(
+                    store.memory(f"{FIRST}#2")["id"], old["superseded_by"]
+                ),
+                "superseded_at": CarriedOver(
+                    at(day(21) - timedelta(minutes=20)), old["superseded_at"]
+                ),
+                "superseded_reason": CarriedOver(
+                    ["the vendor changed it"], reasons(store, f"{FIRST}#1")
+                ),
+                "skill_trigger": CarriedOver("ollama-shutdown", skill["detail"]["skill"]["name"]),
             }.items()
         },
         **of_table(
@@ -143,103 +149,103 @@ def second_fates(store: Exported) -> dict[str, Fate]:
     skill = store.memory(f"{SECOND}#rule/13")["detail"]["skill"]
     fates: dict[str, dict[str, Fate]] = {
         "rules": {
-            "id": Kept(f"{SECOND}#rule/9", rule["source_ref"]),
-            "headline": Kept("Rule 9 of the harbour", rule["headline"]),
-            "body": Kept("Never open the crane 9 without a second person.", rule["body"]),
-            "severity": Kept("BLOCKER", rule["detail"]["severity"]),
-            "project": Kept("harbour", rule["project"]),
-            "source": Kept("claude", rule["agent"]),
+            "id": CarriedOver(f"{SECOND}#rule/9", rule["source_ref"]),
+            "headline": CarriedOver("Rule 9 of the harbour", rule["headline"]),
+            "body": CarriedOver("Never open the crane 9 without a second person.", rule["body"]),
+            "severity": CarriedOver("BLOCKER", rule["detail"]["severity"]),
+            "project": CarriedOver("harbour", rule["project"]),
+            "source": CarriedOver("claude", rule["agent"]),
             "supersedes": Used("It repeats superseded_by."),
-            "superseded_by": Kept(
+            "superseded_by": CarriedOver(
                 store.memory(f"{SECOND}#rule/2")["id"], old_rule["superseded_by"]
             ),
-            "supersede_reason": Kept(["new policy"], reasons(store, f"{SECOND}#rule/1")),
-            "linked_incident_ids": Kept([9, 10], sorted(supports)[3:5]),
-            "skill_trigger": Kept("nginx-reload", skill["name"]),
-            "created_at": Kept(at(day(9)), rule["believed_since"]),
+            "supersede_reason": CarriedOver(["new policy"], reasons(store, f"{SECOND}#rule/1")),
+            "linked_incident_ids": CarriedOver([9, 10], sorted(supports)[3:5]),
+            "skill_trigger": CarriedOver("nginx-reload", skill["name"]),
+            "created_at": CarriedOver(at(day(9)), rule["believed_since"]),
         },
         "facts": {
-            "id": Kept(f"{SECOND}#fact/7", fact["source_ref"]),
-            "headline": Kept("Fact 7 of the harbour", fact["headline"]),
-            "body": Kept("The dredger 7 has a spare winch.", fact["body"]),
-            "project": Kept("harbour", fact["project"]),
-            "tags": Kept(["tag7"], fact["tags"]),
-            "ttl": Kept(at(day(4007)), fact["expires_at"]),
-            "confidence": Kept(0.32, round(fact["confidence"], 3)),
-            "access_count": Kept(7, fact["access_count"]),
-            "last_accessed": Kept(at(day(9)), fact["last_access_at"]),
-            "source": Kept("cursor", fact["agent"]),
+            "id": CarriedOver(f"{SECOND}#fact/7", fact["source_ref"]),
+            "headline": CarriedOver("Fact 7 of the harbour", fact["headline"]),
+            "body": CarriedOver("The dredger 7 has a spare winch.", fact["body"]),
+            "project": CarriedOver("harbour", fact["project"]),
+            "tags": CarriedOver(["tag7"], fact["tags"]),
+            "ttl": CarriedOver(at(day(4007)), fact["expires_at"]),
+            "confidence": CarriedOver(0.32, round(fact["confidence"], 3)),
+            "access_count": CarriedOver(7, fact["access_count"]),
+            "last_accessed": CarriedOver(at(day(9)), fact["last_access_at"]),
+            "source": CarriedOver("cursor", fact["agent"]),
             "supersedes": Used("It repeats superseded_by."),
-            "superseded_by": Kept(
+            "superseded_by": CarriedOver(
                 store.memory(f"{SECOND}#fact/2")["id"], old_fact["superseded_by"]
             ),
-            "supersede_reason": Kept(["new policy"], reasons(store, f"{SECOND}#fact/1")),
-            "created_at": Kept(at(day(7)), fact["occurred_at"]),
+            "supersede_reason": CarriedOver(["new policy"], reasons(store, f"{SECOND}#fact/1")),
+            "created_at": CarriedOver(at(day(7)), fact["occurred_at"]),
         },
         "incidents": {
-            "id": Kept(f"{SECOND}#incident/4", incident["source_ref"]),
-            "headline": Kept("Incident 4 of the harbour", incident["headline"]),
-            "body": Kept("The ferry stood still for 24 minutes.", incident["body"]),
-            "project": Kept("harbour", incident["project"]),
-            "root_cause": Kept("Fuse 4 had blown.", incident["detail"]["root_cause"]),
-            "resolution": Kept("Fuse 4 was replaced.", incident["detail"]["resolution"]),
-            "linked_rule_ids": Kept([6, 7, 8], sorted(supports)[:3]),
-            "occurred_at": Kept(at(day(4) - timedelta(hours=3)), incident["occurred_at"]),
-            "last_accessed": Kept(at(day(7)), incident["last_access_at"]),
+            "id": CarriedOver(f"{SECOND}#incident/4", incident["source_ref"]),
+            "headline": CarriedOver("Incident 4 of the harbour", incident["headline"]),
+            "body": CarriedOver("The ferry stood still for 24 minutes.", incident["body"]),
+            "project": CarriedOver("harbour", incident["project"]),
+            "root_cause": CarriedOver("Fuse 4 had blown.", incident["detail"]["root_cause"]),
+            "resolution": CarriedOver("Fuse 4 was replaced.", incident["detail"]["resolution"]),
+            "linked_rule_ids": CarriedOver([6, 7, 8], sorted(supports)[:3]),
+            "occurred_at": CarriedOver(at(day(4) - timedelta(hours=3)), incident["occurred_at"]),
+            "last_accessed": CarriedOver(at(day(7)), incident["last_access_at"]),
             "archived": Left("archived marks"),
-            "source": Kept("cursor", incident["agent"]),
+            "source": CarriedOver("cursor", incident["agent"]),
         },
         "tasks": {
-            "id": Kept(f"{SECOND}#task/1", task["source_ref"]),
-            "content": Kept("Grease the bearings of tug 1.", task["body"]),
-            "project": Kept("harbour", task["project"]),
-            "priority": Kept("high", task["detail"]["priority"]),
-            "status": Kept("blocked", task["detail"]["status"]),
-            "due_condition": Kept("2027-01-09T00:00:00Z", task["detail"]["due_at"]),
+            "id": CarriedOver(f"{SECOND}#task/1", task["source_ref"]),
+            "content": CarriedOver("Grease the bearings of tug 1.", task["body"]),
+            "project": CarriedOver("harbour", task["project"]),
+            "priority": CarriedOver("high", task["detail"]["priority"]),
+            "status": CarriedOver("blocked", task["detail"]["status"]),
+            "due_condition": CarriedOver("2027-01-09T00:00:00Z", task["detail"]["due_at"]),
             "created_session": Left("sessions that made tasks"),
-            "created_at": Kept(at(day(1)), task["believed_since"]),
+            "created_at": CarriedOver(at(day(1)), task["believed_since"]),
             "updated_at": Left("times of the last change"),
         },
         "memory_index": {
-            "kind": Kept("incident", incident["kind"]),
-            "memory_id": Kept(f"{SECOND}#incident/4", incident["source_ref"]),
+            "kind": CarriedOver("incident", incident["kind"]),
+            "memory_id": CarriedOver(f"{SECOND}#incident/4", incident["source_ref"]),
             "project": Used("It repeats that of the memory."),
             "headline": Used("It repeats that of the memory."),
             "severity": Used("It repeats that of the rule."),
             "skill_trigger": Used("It repeats that of the rule."),
             "embedding": Left("vectors"),
-            "pinned": Kept(True, store.memory(f"{SECOND}#rule/6")["pinned"]),  # noqa: FBT003
+            "pinned": CarriedOver(True, store.memory(f"{SECOND}#rule/6")["pinned"]),  # noqa: FBT003
             "active": Used("A rule that was withdrawn is left, and counted."),
             "forgotten_at": Left("deleted memories"),
             "forgotten_reason": Left("deleted memories"),
             "forgotten_by": Left("deleted memories"),
-            "annotation": Kept("See file 4.", seen["text"]),
-            "upvotes": Kept(3, fact["rating"]),
-            "downvotes": Kept(3, fact["rating"]),
-            "created_at": Kept(at(day(4) + timedelta(hours=1)), incident["believed_since"]),
+            "annotation": CarriedOver("See file 4.", seen["text"]),
+            "upvotes": CarriedOver(3, fact["rating"]),
+            "downvotes": CarriedOver(3, fact["rating"]),
+            "created_at": CarriedOver(at(day(4) + timedelta(hours=1)), incident["believed_since"]),
         },
         "action_items": {
-            "id": Kept(f"{SECOND}#action-item/2", item["source_ref"]),
-            "source_kind": Kept(2, led_to[about["to_id"]]),
-            "source_id": Kept(2, led_to[about["to_id"]]),
-            "text": Kept("Order 32 fuses.", item["body"]),
-            "project": Kept("harbour", item["project"]),
-            "status": Kept("done", item["detail"]["status"]),
-            "kind": Kept(["rule"], item["tags"]),
-            "ack_reason": Kept("not_relevant: Ben has some.", answer["text"]),
-            "ack_source": Kept("cursor", answer["agent"]),
-            "ack_at": Kept(at(day(60)), answer["at"]),
-            "created_at": Kept(at(day(2)), item["believed_since"]),
+            "id": CarriedOver(f"{SECOND}#action-item/2", item["source_ref"]),
+            "source_kind": CarriedOver(2, led_to[about["to_id"]]),
+            "source_id": CarriedOver(2, led_to[about["to_id"]]),
+            "text": CarriedOver("Order 32 fuses.", item["body"]),
+            "project": CarriedOver("harbour", item["project"]),
+            "status": CarriedOver("done", item["detail"]["status"]),
+            "kind": CarriedOver(["rule"], item["tags"]),
+            "ack_reason": CarriedOver("not_relevant: Ben has some.", answer["text"]),
+            "ack_source": CarriedOver("cursor", answer["agent"]),
+            "ack_at": CarriedOver(at(day(60)), answer["at"]),
+            "created_at": CarriedOver(at(day(2)), item["believed_since"]),
         },
         "handoffs": {
-            "id": Kept(f"{SECOND}#handoff/1", note["source_ref"]),
+            "id": CarriedOver(f"{SECOND}#handoff/1", note["source_ref"]),
             "session_id": Left("sessions of handoffs"),
-            "source": Kept("cursor", note["agent"]),
-            "project": Kept("harbour", note["project"]),
-            "content": Kept(
+            "source": CarriedOver("cursor", note["agent"]),
+            "project": CarriedOver("harbour", note["project"]),
+            "content": CarriedOver(
                 "The report for week 1 is half done; the sums are missing.", note["body"]
             ),
-            "created_at": Kept(at(day(1)), note["believed_since"]),
+            "created_at": CarriedOver(at(day(1)), note["believed_since"]),
         },
     }
     return {
@@ -283,7 +289,7 @@ def test_import_of_open_brain_that_was_interrupted_goes_on_and_doubles_nothing(
     report = import_interrupted(brain, "open-brain", dumps["v1"])
     assert (report.stored + report.exists, report.carried["annotations"]) == (MADE["v1"], 4)
     fates = first_fates(exported(brain, tmp_path / "store.jsonl"))
-    assert all(one.given == one.found for one in fates.values() if isinstance(one, Kept))
+    assert all(one.given == one.found for one in fates.values() if isinstance(one, CarriedOver))
 
 
 def test_command_imports_open_brain_and_a_second_time_stores_nothing(

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from fidelity import Exported, Fate, Kept, Left, Used, check_fidelity, exported
+from fidelity import Exported, Fate, CarriedOver, Left, Used, check_fidelity, exported
 from import_samples import SAMPLES
 from predecessor_stores import OPENBRAIN, day, dump_openbrain, openbrain_id
 
@@ -30,22 +30,28 @@ def fates_in(store: Exported) -> dict[str, Fate]:
     created = day(20).isoformat().replace("+00:00", "Z")
     expires = day(4000).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     fates: dict[str, Fate] = {
-        "id": Kept(f"openbrain#{openbrain_id(20)}", full["source_ref"]),
+        "id": CarriedOver(f"openbrain#{openbrain_id(20)}", full["source_ref"]),
         "workspace_id": Used("One workspace is read; the source names it."),
-        "org": Kept(("org:core",), tuple(one for one in full["tags"] if one.startswith("org"))),
-        "agent_id": Kept("virgil", full["agent"]),
-        "type": Kept("architecture", full["label"]),
-        "content": Kept("In plan 20, the lock has a spare winch.", full["body"]),
-        "tags": Kept(("tag20",), tuple(one for one in full["tags"] if one.startswith("tag"))),
-        "project": Kept("eaas", full["project"]),
-        "confidence": Kept(0.5, full["confidence"]),
-        "source": Kept(True, "source:ingest:plans" in full["tags"]),  # noqa: FBT003
-        "supersedes_id": Kept(newer["id"], old["superseded_by"]),
-        "expires_at": Kept(expires, full["expires_at"]),
+        "org": CarriedOver(
+            ("org:core",), tuple(one for one in full["tags"] if one.startswith("org"))
+        ),
+        "agent_id": CarriedOver("virgil", full["agent"]),
+        "type": CarriedOver("architecture", full["label"]),
+        "content": CarriedOver("In plan 20, the lock has a spare winch.", full["body"]),
+        "tags": CarriedOver(
+            ("tag20",), tuple(one for one in full["tags"] if one.startswith("tag"))
+        ),
+        "project": CarriedOver("eaas", full["project"]),
+        "confidence": CarriedOver(0.5, full["confidence"]),
+        "source": CarriedOver(True, "source:ingest:plans" in full["tags"]),  # noqa: FBT003
+        "supersedes_id": CarriedOver(newer["id"], old["superseded_by"]),
+        "expires_at": CarriedOver(expires, full["expires_at"]),
         "indexed_at": Left("times of the vectors"),
-        "created_at": Kept((created, created), (full["occurred_at"], full["believed_since"])),
+        "created_at": CarriedOver(
+            (created, created), (full["occurred_at"], full["believed_since"])
+        ),
         "updated_at": Left("times of the last change"),
-        "deleted_at": Kept(corrected, old["superseded_at"]),
+        "deleted_at": CarriedOver(corrected, old["superseded_at"]),
     }
     return {f"brain_memories.{name}": fate for name, fate in fates.items()}
 

@@ -139,7 +139,7 @@ def test_annotation_of_the_first_version_is_an_annotation(first: list[ImportItem
     ]
 
 
-def test_memory_of_the_first_version_keeps_its_author_and_its_times(
+def test_memory_of_the_first_version_comes_with_its_author_and_its_times(
     first: list[ImportItem],
 ) -> None:
     decision, insight = by_ref(first)["3"], by_ref(first)["1"]
