@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from brain_db_samples import insert, make_brain_db
 from fidelity import (
-    Fate,
     CarriedOver,
+    Fate,
     Left,
     Used,
     check_fidelity,

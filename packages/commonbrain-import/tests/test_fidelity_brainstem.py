@@ -20,8 +20,8 @@ from brainstem_store import (
     memories,
 )
 from fidelity import (
-    Fate,
     CarriedOver,
+    Fate,
     Left,
     Used,
     check_fidelity,

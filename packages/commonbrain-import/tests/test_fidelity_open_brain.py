@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from fidelity import (
+    CarriedOver,
     Exported,
     Fate,
-    CarriedOver,
     Left,
     Used,
     check_fidelity,

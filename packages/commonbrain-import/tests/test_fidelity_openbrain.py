@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from fidelity import Exported, Fate, CarriedOver, Left, Used, check_fidelity, exported
+from fidelity import CarriedOver, Exported, Fate, Left, Used, check_fidelity, exported
 from import_samples import SAMPLES
 from predecessor_stores import OPENBRAIN, day, dump_openbrain, openbrain_id
 
