@@ -499,14 +499,17 @@ def resolve(tx: Transaction, caller: Caller, *, name: str) -> tuple[int, tuple[s
     try:
         return ids.parse(ids.MEMORY, name), None
     except InvalidInputError as error:
-        known = tx.memories.get(tx.listing.with_source(str(name).strip())).values()
+        place = str(name).strip()
+        # Half a surrogate pair or a NUL is in no stored text, and no engine takes it.
+        known_ids = tx.listing.with_source(place) if place.isprintable() else []
+        known = tx.memories.get(known_ids).values()
         seen_ones = [one for one in known if is_visible(caller, one)]
         seen_ones.sort(key=lambda one: one.state not in CURRENT_STATES)
-        if not seen_ones and "#" not in str(name):
+        if not seen_ones and "#" not in place:
             raise
         if not seen_ones:
             raise NotFoundError(
-                f"No memory from {name[:80]!r}.", hint="Search for its text with recall."
+                f"No memory from {place[:80]!r}.", hint="Search for its text with recall."
             ) from error
     first, *others = seen_ones
     return first.id, tuple(ids.show(ids.MEMORY, one.id) for one in others) or None
