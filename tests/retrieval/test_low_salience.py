@@ -73,3 +73,25 @@ def test_neither_boot_nor_a_hook_shows_low_salience(brain: Brain) -> None:
 def test_pinned_text_that_says_nothing_is_not_archived(brain: Brain) -> None:
     [item] = brain.remember(Draft(body=NOISE, pinned=True)).items
     assert brain.get(str(item.id)).state == "active"
+
+
+@pytest.mark.requirement("RT-38")
+def test_no_correction_rule_or_task_starts_archived(brain: Brain) -> None:
+    port = stored(brain, "The build machine listens on port 8022", kind="fact")
+    changed = brain.revise.supersede(port, "ok", reason="moved")
+    assert changed.id is not None
+    all_ids = [
+        changed.id,
+        stored(brain, "Again", kind="rule", severity="BLOCKER"),
+        stored(brain, "Do it", kind="task"),
+        stored(brain, "It is on 3000", kind="fact"),
+    ]
+    assert {brain.get(one).state for one in all_ids} == {"active"}
+
+
+@pytest.mark.requirement("RT-38", "SE-42")
+def test_pinning_makes_what_started_archived_current(brain: Brain) -> None:
+    low = stored(brain, NOISE)
+    brain.revise.pin(low)
+    assert brain.get(low).state == "active"
+    assert [one.id for one in brain.boot().pinned] == [low]

@@ -27,7 +27,7 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskStatus
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
 from commonbrain.model.links import INHERITED, STRENGTH_DEFAULT, Basis, Link, LinkType, strengthened
-from commonbrain.model.memory import Memory, State
+from commonbrain.model.memory import Memory, State, says_too_little
 from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, check_may_write
 from commonbrain.model.tasks import (
@@ -176,9 +176,9 @@ def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Pin a memory so that it never decays, or unpin it."""
     check_current(memory, unit.now)
     is_pinned = bool(proposal.arguments["pinned"])
-    return ChangePlan(
-        steps=amend_steps(memory, replace(memory, pinned=is_pinned)), requires_trust=is_pinned
-    )
+    state = State.ACTIVE if is_pinned and says_too_little(memory) else memory.state
+    amended = replace(memory, pinned=is_pinned, state=state)
+    return ChangePlan(steps=amend_steps(memory, amended), requires_trust=is_pinned)
 
 
 def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:

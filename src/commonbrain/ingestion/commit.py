@@ -17,7 +17,6 @@ from commonbrain.model.citations import citing_topics
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import (
     ASSISTANT_ROLES,
-    KINDS,
     Detail,
     EventDetail,
     FactDetail,
@@ -52,6 +51,8 @@ from commonbrain.text.preferences import guidance_in, mark_of
 from commonbrain.text.salience import recurring, salience
 from commonbrain.text.time_expressions.mentions import date_marks, day_marks
 
+_MAY_REST: Final = frozenset({Kind.FACT, Kind.EVENT})
+"""Kinds whose memories may start archived: a rule binds and a task waits, however short."""
 _COUNT_MAX: Final = 1_000_000
 """Far above what accesses and votes change; an imported source may give any number."""
 _DRAWS = 16
@@ -284,7 +285,7 @@ def open_thread(
 def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
     """Quarantine what would bind or reach more than its authority may without a person.
 
-    What says too little is archived, unless it is pinned or a message.
+    A fact or event that says too little is archived, unless it is pinned.
     """
     if prepared.draft.is_candidate:
         return State.CANDIDATE
@@ -295,7 +296,7 @@ def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
     if is_extracted or awaits_person(kind, detail, scope=prepared.scope, authority=authority):
         return State.QUARANTINED
     is_low = salient < prepared.parameters.salience_min
-    may_rest = KINDS[kind].is_salience_learned and not prepared.draft.pinned
+    may_rest = kind in _MAY_REST and not prepared.draft.pinned
     return State.ARCHIVED if is_low and may_rest else State.ACTIVE
 
 

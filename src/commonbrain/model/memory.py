@@ -20,6 +20,7 @@ from commonbrain.model.attachments import (
 from commonbrain.model.citations import read_citations
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
+from commonbrain.model.limits import SALIENCE_MIN
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.timestamps import instant
@@ -564,6 +565,15 @@ def is_archived(memory: Memory, now: datetime, *, parameters: Parameters = DEFAU
     after = parameters.archived_after(memory.kind)
     is_unread = after is not None and now - last_touched(memory) >= after and not memory.pinned
     return memory.state is State.ARCHIVED or (memory.state is State.ACTIVE and is_unread)
+
+
+def says_too_little(memory: Memory, parameters: Parameters = DEFAULTS) -> bool:
+    """Return whether a memory was archived as it was written, for its low salience.
+
+    Where a tenant raised the limit since, what age archived is not taken for it.
+    """
+    limit = min(parameters.salience_min, SALIENCE_MIN)
+    return memory.state is State.ARCHIVED and memory.salience < limit
 
 
 def is_dormant(memory: Memory, now: datetime, *, parameters: Parameters = DEFAULTS) -> bool:

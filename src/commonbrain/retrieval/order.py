@@ -85,7 +85,7 @@ def _leave_out_archived(table: Table, visible: list[Candidate]) -> None:
     """
     plan = table.plan
     table.ranked = visible
-    if not plan.filter.states and plan.filter.as_of is None:
+    if not plan.filter.states:
         table.ranked = [one for one in visible if not plan.says_too_little(one.memory)]
     table.is_answered = has_answer(table)
     if len(table.ranked) < len(visible) and not table.is_answered:

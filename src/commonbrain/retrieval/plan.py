@@ -11,7 +11,7 @@ from typing import Final, TypedDict
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import CausalField, Kind
-from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, says_too_little
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.query import Budget, Filter, KindFilter, Place
@@ -246,7 +246,7 @@ class QueryPlan:
 
     def says_too_little(self, memory: Memory) -> bool:
         """Return whether a memory was archived as it was written, for its low salience."""
-        return memory.state is State.ARCHIVED and memory.salience < self.parameters.salience_min
+        return says_too_little(memory, self.parameters)
 
     @property
     def time_scoped(self) -> QueryScope | None:

@@ -33,7 +33,7 @@ _COURTESIES: Final = Phrases(_COURTESY)
 _COURTEOUS_WORDS: Final = frozenset(_COURTESY.split(","))
 _COURTESY_WITHIN: Final = 8
 """Opening words of which one of courtesy marks small talk."""
-_RANDOM_KEYS: Final = lazy_pattern(r"\w*(?:qwer|asdf|sdfg|zxcv|hjkl|(\w)\1\1)\w*")
+_RANDOM_KEYS: Final = lazy_pattern(r"\w*(?:qwer|asdf|sdfg|zxcv|hjkl|([^\W\d_])\1\1)\w*")
 """Keys next to each other, and one that is held down."""
 
 _CONSTRAINT: Final = Phrases(
@@ -88,7 +88,7 @@ def salience(kind: Kind, text: str, *, due: bool = False, entities: int = 0) -> 
     """
     words = [word for word in read_words(text[:_CHARS_MAX]) if word.sort is not Sort.STOP]
     content = [word for word in words if word.is_content and _says_something(word.plain)]
-    if not content:
+    if not content and len(text) <= _CHARS_MAX:
         return _NOTHING_SAID
     usual = KINDS[kind].salience
     stated = _stated(text, words, content=content)

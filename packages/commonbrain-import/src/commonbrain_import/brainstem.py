@@ -39,9 +39,9 @@ from commonbrain_import.databases import (
     TableMeter,
     Tables,
     check_part,
-    omissions,
     open_sqlite,
     row_count,
+    unknown_values,
 )
 from commonbrain_import.graphs import link_type
 from commonbrain_import.postgres_tables import PostgresTables, open_postgres
@@ -146,7 +146,7 @@ def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterato
     )
     yield from meter.read(tables, "memory_edges", columns=_EDGE_COLUMNS, make=reader.edge)
     known = {"memory_items": (*_COLUMNS, "embedding"), "memory_edges": _EDGE_COLUMNS}
-    reader.tally.update(omissions(tables, _OMITTED, known=known))
+    reader.tally.update(unknown_values(tables, known, omitted=_OMITTED))
     for what, (table, _) in _OMITTED.items():
         # Of all rows, only those of the tenant are left out here.
         reader.tally[what] = _count(tables, table, tenant=reader.tenant)
