@@ -150,6 +150,19 @@ def test_settled_open_point_is_left_out_of_the_digest() -> None:
 IDLE = ("Ann sat on the bench and watched the gulls for an hour while boats came and went.",) * 9
 
 
+def test_open_point_that_was_taken_up_gets_no_further_room() -> None:
+    texts = (
+        "We still need an owner for the backup job.",
+        "Ann took over the backup job and owns it now.",
+        "The cart lost its items when two tabs were open.",
+        "Ben changed the cart to keep its items in the session.",
+        "Lunch was pasta today and everyone liked it very much.",
+        "The team meeting was moved to Tuesday because of the storm.",
+    )
+    chosen = [one.text for one in digest([SourceText(text=one) for one in texts]).points]
+    assert not any("need an owner" in one for one in chosen)
+
+
 @pytest.mark.requirement("JB-01")
 def test_decisions_and_open_points_that_differ_in_a_number_or_negation_are_retained(
     subtests: pytest.Subtests,

@@ -219,6 +219,23 @@ def test_hyphenated_names_and_every_name_of_a_list_are_people(subtests: pytest.S
 
 
 @pytest.mark.requirement("DM-30")
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("Ann & Bob met.", ("ann", "bob")),
+        ("Review by Maria & Tom on Friday.", ("maria", "tom")),
+        ("Sam & I agreed.", ("sam",)),
+        ("Order from Ben & Jerry's.", ()),
+        ("Ask Grace & Partners.", ()),
+    ],
+)
+def test_people_joined_by_a_sign_are_people_and_firms_are_not(
+    text: str, people: tuple[str, ...]
+) -> None:
+    assert people_in(text) == people
+
+
+@pytest.mark.requirement("DM-30")
 def test_people_with_accented_names_or_names_that_are_words_are_recognized(
     subtests: pytest.Subtests,
 ) -> None:

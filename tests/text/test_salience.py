@@ -81,3 +81,8 @@ def test_salience_is_a_fraction_that_additional_signals_never_lower(
     assert salience(kind, text, due=True, entities=entities) >= before
     assert salience(kind, text, entities=entities + more) >= before
     assert salience(kind, f"{text} urgent", entities=entities) >= before
+
+
+@pytest.mark.parametrize("text", ["Everything is down", "It is IEEE", "SSSD", "Port 8000"])
+def test_short_statement_says_something(text: str) -> None:
+    assert salience(Kind.FACT, text) >= SALIENCE_MIN

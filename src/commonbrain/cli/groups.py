@@ -152,6 +152,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval conflicts": "brain eval conflicts",
     "eval headlines": "brain eval headlines",
     "eval kinds": "brain eval kinds",
+    "eval salience": "brain eval salience",
     "eval notes": "brain eval notes",
     "eval preferences": "brain eval preferences",
     "eval prompts": "brain eval prompts",

@@ -285,7 +285,7 @@ def open_thread(
 def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
     """Quarantine what would bind or reach more than its authority may without a person.
 
-    A fact or event that says too little is archived, unless it is pinned.
+    A fact or event that says too little is archived, unless its source pinned or weighed it.
     """
     if prepared.draft.is_candidate:
         return State.CANDIDATE
@@ -296,7 +296,8 @@ def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
     if is_extracted or awaits_person(kind, detail, scope=prepared.scope, authority=authority):
         return State.QUARANTINED
     is_low = salient < prepared.parameters.salience_min
-    may_rest = kind in _MAY_REST and not prepared.draft.pinned
+    is_told = prepared.draft.pinned or prepared.draft.salience is not None
+    may_rest = kind in _MAY_REST and not is_told
     return State.ARCHIVED if is_low and may_rest else State.ACTIVE
 
 

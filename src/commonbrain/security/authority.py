@@ -108,10 +108,11 @@ def author_agent(draft: Draft, caller: Caller) -> str:
 def agent_named(name: str | None, caller: Caller) -> str:
     """Return the agent of what a source says that a name wrote.
 
-    An admin, who could give any agent a key, imports in the names of the authors; what others
-    import is theirs.
+    A person who is an admin, and could give any agent a key, imports in the names of the authors;
+    what others import is theirs.
     """
-    if caller.role is not Role.ADMIN or not name or name in NOBODYS_NAMES:
+    may_name = caller.role is Role.ADMIN and caller.authority is Authority.PERSON
+    if not (may_name and name) or name in NOBODYS_NAMES:
         return caller.agent
     return name if name.isprintable() and len(name) <= NAME_CHARS_MAX else caller.agent
 

@@ -240,7 +240,7 @@ def _is_person(words: Sequence[str], start: int, *, end: int, names: Iterable[st
 
 def _is_part_of_name(words: Sequence[str], start: int, *, end: int) -> bool:
     """Return whether another word makes it another name: "Aston Martin", "Ben & Jerry's"."""
-    if "&" in {_folded(words, start - 1), _folded(words, end)}:
+    if _is_in_firm(words, start, end=end):
         return True
     if end < len(words) and (words[end][0].isupper() or words[end][0].isdigit()):
         return True
@@ -251,6 +251,17 @@ def _is_part_of_name(words: Sequence[str], start: int, *, end: int) -> bool:
     # A day, a month or an office is apart: "On Monday Ann leaves", "our CTO Tom".
     is_apart = _is_date(before) or words[start - 1].isupper()
     return not (is_apart or (opens and before in _BEFORE_NAMES))
+
+
+def _is_in_firm(words: Sequence[str], start: int, *, end: int) -> bool:
+    """Return whether "&" joins it to what is no person, or owns: "Ben & Jerry's"."""
+    others = [
+        *([start - 2] if _folded(words, start - 1) == "&" else []),
+        *([end + 1] if _folded(words, end) == "&" else []),
+    ]
+    people = {"i", "you", "me", *listed_names("given")}
+    owns = words[end : end + 2] == ["'", "s"] or words[end + 2 : end + 4] == ["'", "s"]
+    return bool(others) and (owns or any(_folded(words, one) not in people for one in others))
 
 
 def _is_joined(words: Sequence[str], start: int, *, names: Iterable[str]) -> bool:

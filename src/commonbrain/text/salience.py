@@ -33,7 +33,7 @@ _COURTESIES: Final = Phrases(_COURTESY)
 _COURTEOUS_WORDS: Final = frozenset(_COURTESY.split(","))
 _COURTESY_WITHIN: Final = 8
 """Opening words of which one of courtesy marks small talk."""
-_RANDOM_KEYS: Final = lazy_pattern(r"\w*(?:qwer|asdf|sdfg|zxcv|hjkl|([^\W\d_])\1\1)\w*")
+_RANDOM_KEYS: Final = lazy_pattern(r"\w*(?:qwer|asdf|sdfg|zxcv|hjkl|([a-z])\1\1)\w*")
 """Keys next to each other, and one that is held down."""
 
 _CONSTRAINT: Final = Phrases(
@@ -87,8 +87,8 @@ def salience(kind: Kind, text: str, *, due: bool = False, entities: int = 0) -> 
 
     """
     words = [word for word in read_words(text[:_CHARS_MAX]) if word.sort is not Sort.STOP]
-    content = [word for word in words if word.is_content and _says_something(word.plain)]
-    if not content and len(text) <= _CHARS_MAX:
+    content = [word for word in words if word.is_content and _says_something(word)]
+    if not content and len(text) <= _CHARS_MAX and not _UNRESOLVED.are_in(words):
         return _NOTHING_SAID
     usual = KINDS[kind].salience
     stated = _stated(text, words, content=content)
@@ -106,9 +106,11 @@ def recurring(salience: float, *, recurrences: int) -> float:
     return round(min(salience + _PER_RECURRENCE, 1.0), 4)
 
 
-def _says_something(word: str) -> bool:
-    is_written = any(map(str.isalnum, word))
-    return is_written and word not in _COURTEOUS_WORDS and not _RANDOM_KEYS.fullmatch(word)
+def _says_something(word: Word) -> bool:
+    is_written = any(map(str.isalnum, word.plain))
+    # Unlike an abbreviation such as IEEE.
+    is_random = word.written.islower() and _RANDOM_KEYS.fullmatch(word.plain)
+    return is_written and word.plain not in _COURTEOUS_WORDS and not is_random
 
 
 def _stated(text: str, words: Sequence[Word], *, content: Sequence[Word]) -> float:

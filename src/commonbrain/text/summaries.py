@@ -340,14 +340,24 @@ def _chosen(
         is_long = estimate(one.text) > tokens * _LONG_SHARE
         for text in (one.text, one.short)[is_long:]:
             longer = [*chosen, Point(text=text, of=(one.of,), role=one.role)]
-            is_open = one.must_be_said and one.role is ClauseType.OPEN
-            most = whole if is_open else tokens
+            is_open = one.role is ClauseType.OPEN and not _is_taken_up(one, clauses[best + 1 :])
+            most = whole if one.must_be_said and is_open else tokens
             if estimate(f"{title}\n{body_of(longer)}") <= most:
                 chosen = longer
                 taken[best] = one
                 covered |= one.content.all
                 break
     return chosen
+
+
+def _is_taken_up(one: _Clause, later: Sequence[_Clause]) -> bool:
+    """Return whether a later clause that is not open has half of its words."""
+    words = one.content.words
+    return any(
+        2 * len(words & other.content.words) >= len(words)
+        for other in later
+        if other.role is not ClauseType.OPEN
+    )
 
 
 _SUBJECTS_MAX: Final = 3
