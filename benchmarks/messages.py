@@ -121,7 +121,9 @@ def _recipient(sender: Brain, random_source: random.Random) -> str:
 def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> PreparedDraft:
     names = parse_recipients(to, sender.caller, services=sender.services)
     body = f"Note {number} about thing{number % 97}: it is done, and so is its neighbour."
-    draft = draft_of(body, to=names, options=MessageOptions(), caller=sender.caller)
+    draft = draft_of(
+        body, to=names, options=MessageOptions(), caller=sender.caller, services=sender.services
+    )
     ready = prepare_message(draft, sender.caller, services=sender.services)
     return embed_messages([ready], sender.caller, services=sender.services)[0] if embeds else ready
 
