@@ -19,7 +19,6 @@ from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visibl
 from commonbrain.security.authority import check_is_person
 from commonbrain.services import Services
 from commonbrain.storage.interface import ADMITTING, AccessEntry
-from commonbrain.text.tokens import estimate
 
 INTERNAL_ERROR: Final = "internal"
 """The code of an unexpected error."""
@@ -38,13 +37,13 @@ class Call:
     session: str | None = None
     """The session that it started."""
     tokens: int = 0
-    """Approximate tokens of its reply, which its caller is shown."""
+    """Tokens of the memories that its caller is shown, where the reply counts them."""
 
     def record_reply(self, operation: Operation[Any, ReplyT], reply: ReplyT) -> None:
-        """Record the exit code and the size of a reply, and the session that it names."""
+        """Record the exit code of a reply, the tokens that it counts, and the session it names."""
         self.record_exit_code(operation.exit_code(reply))
         self.session = getattr(reply, "session", None)
-        self.tokens = getattr(reply, "tokens", 0) or estimate(operation.render_text(reply))
+        self.tokens = getattr(reply, "tokens", 0)
 
     def record_exit_code(self, exit_code: int) -> None:
         """Record the exit code of the reply."""

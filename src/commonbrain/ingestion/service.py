@@ -464,7 +464,9 @@ def _store_new(
     )
     is_tied = prepared.draft.depends_on or options.revision_number or not options.checks_similarity
     hint = None if is_tied or suggested else dependency_hint(context, memory)
-    return replace(result, hint=result.hint or hint, suggestions=suggested)
+    named = {one.id for one in suggested}
+    similar = tuple(one for one in result.similar if one.id not in named)
+    return replace(result, hint=result.hint or hint, suggestions=suggested, similar=similar)
 
 
 _HELD_REASONS: Final = {
