@@ -81,12 +81,12 @@ def test_neither_boot_nor_a_hook_shows_low_salience(brain: Brain) -> None:
         ("warehouse keys", {"since": "yesterday"}),
     ],
 )
-def test_many_of_low_salience_crowd_out_no_answer(
+def test_many_of_low_salience_hide_no_answer(
     brain: Brain, query: str, options: dict[str, str]
 ) -> None:
     fact = stored(brain, "Anna keeps the keys of the warehouse in Kiel")
-    crowd = [f"warehouse keys check number {number} done" for number in range(90)]
-    brain.remember([Draft(body=text, kind="event", columns={"importance": 0.05}) for text in crowd])
+    noise = [f"warehouse keys check number {number} done" for number in range(90)]
+    brain.remember([Draft(body=text, kind="event", columns={"importance": 0.05}) for text in noise])
     assert shown(brain, query, **options) == [fact]
     assert len(shown(brain, query, **options, states=["archived"])) > 1
 

@@ -381,8 +381,8 @@ def _pinned(
     memories = [known[id_] for id_ in order if id_ in known and _holds(unit, known[id_])]
     project = unit.caller.project
     memories = [one for one in memories if (skill_of(one) or _ANY).holds_in(project)]
-    crowd = [one for one in memories if one.authority is not Authority.PERSON and not one.project]
-    cut = crowd[_PINNED_FOR_ALL_MAX:]
+    for_all = [one for one in memories if one.authority is not Authority.PERSON and not one.project]
+    cut = for_all[_PINNED_FOR_ALL_MAX:]
     memories = [one for one in memories if one not in cut]
     earlier = _earlier(unit, memories)
     entries = tuple(_noted(_pinned_entry(unit, one), earlier.get(one.id)) for one in memories)
