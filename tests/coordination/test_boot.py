@@ -245,6 +245,41 @@ def test_pinned_memory_of_any_kind_loads_at_boot(
 
 
 @pytest.mark.requirement("SE-42")
+@pytest.mark.parametrize("status", ["done", "stale"])
+def test_pinned_task_leaves_boot_once_it_is_over(shop: Brain, status: str) -> None:
+    task = save(shop, "Count the stock of the till", "task")
+    shop.revise.pin(task)
+    assert task in shop.boot().text
+    shop.revise.status(task, status)
+    assert task not in shop.boot().text
+
+
+@pytest.mark.requirement("SE-42")
+def test_models_pin_few_memories_for_all_projects(shop: Brain) -> None:
+    model = shop.as_model()
+    everywhere = model.acting_as(project=None)
+
+    def pin(brain: Brain, what: str, count: int) -> set[str]:
+        texts = [f"{what} {number} is {number + 7} cm wide" for number in range(count)]
+        ids = {save(brain, text, "fact") for text in texts}
+        for id_ in ids:
+            brain.revise.pin(id_)
+        return ids
+
+    here = pin(model, "Crate", 3)
+    of_person = pin(shop.acting_as(project=None), "Shelf", 7)
+    many = pin(everywhere, "Plank", 30)
+
+    briefing = shop.boot()
+
+    shown = {one.id for one in briefing.pinned}
+    assert shown >= here | of_person
+    assert len(shown & many) == 5
+    [cut] = [one for one in briefing.truncated if one.section == "pinned"]
+    assert cut.left_out == 25
+
+
+@pytest.mark.requirement("SE-42")
 def test_pinned_memories_nearest_to_the_task_come_first_and_the_rest_is_named(
     shop: Brain, clock: FakeClock
 ) -> None:

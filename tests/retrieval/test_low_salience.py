@@ -70,6 +70,38 @@ def test_neither_boot_nor_a_hook_shows_low_salience(brain: Brain) -> None:
     assert not shown(brain, "The deploy of the shop began", proactive=True)
 
 
+@pytest.mark.requirement("RT-38")
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("", {}),
+        ("", {"order": "timeline"}),
+        ("warehouse keys", {}),
+        ("where are the warehouse keys", {}),
+        ("warehouse keys", {"since": "yesterday"}),
+    ],
+)
+def test_many_of_low_salience_hide_no_answer(
+    brain: Brain, query: str, options: dict[str, str]
+) -> None:
+    fact = stored(brain, "Anna keeps the keys of the warehouse in Kiel")
+    noise = [f"warehouse keys check number {number} done" for number in range(90)]
+    brain.remember([Draft(body=text, kind="event", columns={"importance": 0.05}) for text in noise])
+    assert shown(brain, query, **options) == [fact]
+    assert len(shown(brain, query, **options, states=["archived"])) > 1
+
+
+@pytest.mark.requirement("RT-38")
+def test_pages_of_a_list_have_low_salience_only_if_they_have_nothing_else(brain: Brain) -> None:
+    lows = {low_event(brain, f"The deploy of shop {number} began") for number in range(3)}
+    first = brain.recall(max_items=2)
+    second = brain.recall(max_items=2, cursor=first.next)
+    assert {str(item.id) for item in (*first.items, *second.items)} == lows
+    fact = stored(brain, FACT)
+    page = brain.recall(max_items=1)
+    assert ([str(item.id) for item in page.items], page.next) == ([fact], None)
+
+
 def test_pinned_text_that_says_nothing_is_not_archived(brain: Brain) -> None:
     [item] = brain.remember(Draft(body=NOISE, pinned=True)).items
     assert brain.get(str(item.id)).state == "active"

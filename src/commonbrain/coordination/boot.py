@@ -362,6 +362,10 @@ def _by_precedence(
     return sorted(ranks, key=lambda id_: (ranks[id_], near.get(id_, -1.0)), reverse=True)
 
 
+_PINNED_FOR_ALL_MAX: Final = 5
+"""Pinned memories without a project that no person wrote: each boot of each project has them."""
+
+
 def _pinned(
     unit: UnitOfWork,
     task_vector: Matrix | None,
@@ -377,10 +381,13 @@ def _pinned(
     memories = [known[id_] for id_ in order if id_ in known and _holds(unit, known[id_])]
     project = unit.caller.project
     memories = [one for one in memories if (skill_of(one) or _ANY).holds_in(project)]
+    for_all = [one for one in memories if one.authority is not Authority.PERSON and not one.project]
+    cut = for_all[_PINNED_FOR_ALL_MAX:]
+    memories = [one for one in memories if one not in cut]
     earlier = _earlier(unit, memories)
     entries = tuple(_noted(_pinned_entry(unit, one), earlier.get(one.id)) for one in memories)
     # Entries that the caller may not see are not counted either.
-    return Listed(first=entries, total=len(left) - len(order) + len(entries))
+    return Listed(first=entries, total=len(left) - len(order) + len(entries) + len(cut))
 
 
 def _pinned_entry(unit: UnitOfWork, memory: Memory) -> BriefingEntry:

@@ -568,12 +568,16 @@ def is_archived(memory: Memory, now: datetime, *, parameters: Parameters = DEFAU
 
 
 def says_too_little(memory: Memory, parameters: Parameters = DEFAULTS) -> bool:
-    """Return whether a memory was archived as it was written, for its low salience.
+    """Return whether a memory was archived as it was written, for its low salience."""
+    return memory.state is State.ARCHIVED and memory.salience < low_salience(parameters)
+
+
+def low_salience(parameters: Parameters) -> float:
+    """Return the salience below which what is archived was archived as it was written.
 
     Where a tenant raised the limit since, what age archived is not taken for it.
     """
-    limit = min(parameters.salience_min, SALIENCE_MIN)
-    return memory.state is State.ARCHIVED and memory.salience < limit
+    return min(parameters.salience_min, SALIENCE_MIN)
 
 
 def is_dormant(memory: Memory, now: datetime, *, parameters: Parameters = DEFAULTS) -> bool:

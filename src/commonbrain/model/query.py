@@ -217,6 +217,8 @@ class Filter:
     """Only memories with an open review."""
     trust_min: float = TRUST_MIN_DEFAULT
     min_confidence: float = 0.0
+    archived_salience_min: float = 0.0
+    """What is archived must have at least this salience."""
 
     @property
     def matched_kinds(self) -> tuple[Kind, ...]:
@@ -352,6 +354,9 @@ def is_allowed(
         and _was_believed(memory, criteria, now=now, past=past)
         and memory.trust.weight >= criteria.trust_min
         and memory.confidence >= criteria.min_confidence
+        and (
+            memory.state is not State.ARCHIVED or memory.salience >= criteria.archived_salience_min
+        )
         and _is_of_kind(memory, criteria)
         and (not criteria.labels or memory.label in criteria.labels)
         and (not criteria.tags or set(criteria.tags) <= set(memory.tags))

@@ -36,7 +36,7 @@ from commonbrain.model.links import (
     conflict_of,
     is_sure,
 )
-from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, says_too_little
 from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import EARLIER, NEWER, Order, SourceTurn
 from commonbrain.model.revision import DEPRECATED
@@ -73,24 +73,10 @@ def order(table: Table) -> None:
         visible = _order_by_matter(table, _drop_summaries(table, visible))
         if plan.budget.order is Order.TIMELINE and table.times:
             visible = filter_visible(table, _repeat_for_times(table, visible))
-    _leave_out_archived(table, visible)
+    table.ranked = visible
+    table.is_answered = has_answer(table)
     table.conflicts = _list_conflicts(table)
     table.considered = with_marks(table.considered, table.ranked)
-
-
-def _leave_out_archived(table: Table, visible: list[Candidate]) -> None:
-    """Leave out what was archived for its low salience, unless nothing else answers.
-
-    What says more than that and was archived later, by age or with its support, stays.
-    """
-    plan = table.plan
-    table.ranked = visible
-    if not plan.filter.states:
-        table.ranked = [one for one in visible if not plan.says_too_little(one.memory)]
-    table.is_answered = has_answer(table)
-    if len(table.ranked) < len(visible) and not table.is_answered:
-        table.ranked = visible
-        table.is_answered = has_answer(table)
 
 
 def describe(table: Table) -> None:
@@ -551,7 +537,7 @@ def _list_notes(candidate: Candidate, table: Table) -> Iterator[str]:
         yield DEPRECATED
     if memory.state not in CURRENT_STATES:
         yield f"{memory.state}"
-    if plan.says_too_little(memory):
+    if says_too_little(memory, plan.parameters):
         yield "archived: low salience"
     if candidate.features.get("contradicted") and not candidate.features.get(EARLIER):
         yield "contradicted"

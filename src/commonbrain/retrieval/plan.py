@@ -11,7 +11,7 @@ from typing import Final, TypedDict
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import CausalField, Kind
-from commonbrain.model.memory import CURRENT_STATES, Memory, State, says_too_little
+from commonbrain.model.memory import CURRENT_STATES, State, low_salience
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.query import Budget, Filter, KindFilter, Place
@@ -244,9 +244,15 @@ class QueryPlan:
         """The time of the query."""
         return self.query_scope.now
 
-    def says_too_little(self, memory: Memory) -> bool:
-        """Return whether a memory was archived as it was written, for its low salience."""
-        return says_too_little(memory, self.parameters)
+    def with_low_salience(self) -> QueryPlan:
+        """Return the plan that also finds what was archived for its low salience."""
+        scopes = {"query_scope": self.query_scope, "wider_scope": self.wider_scope}
+        wider = {
+            name: replace(scope, filter=replace(scope.filter, archived_salience_min=0.0))
+            for name, scope in scopes.items()
+            if scope is not None
+        }
+        return replace(self, **wider)
 
     @property
     def time_scoped(self) -> QueryScope | None:
@@ -447,6 +453,7 @@ def read_filter(
         as_of=_parse_time(options.get("as_of"), now, ends=True),
         trust_min=parameters.trust_min if trust_min is None else trust_min,
         min_confidence=options.get("min_confidence", 0.0),
+        archived_salience_min=0.0 if states else low_salience(parameters),
     )
 
 

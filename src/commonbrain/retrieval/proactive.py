@@ -223,7 +223,6 @@ class PromptJudge:
     def judge(self, table: Table) -> None:
         """Choose what is worth showing, with the feature `PROACTIVE`: how probably it is."""
         plan = self.plan
-        table.ranked = [one for one in table.ranked if not plan.says_too_little(one.memory)]
         if plan.query and not typed_text(plan.query):
             table.ranked = []
         elif not table.cosines:

@@ -108,25 +108,26 @@ class Recall:
         is_prompt = bool(options.get("proactive"))
         prompt = PromptJudge(self.services, plan, deadline=deadline) if is_prompt else None
 
-        def find(tx: Transaction) -> Table:
-            timer.end_stage("snapshot")
-            table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
-            timer.end_stage("retrieve")
-            load(tx, table)
-            if prompt is not None:
-                prompt.load(tx, table)
+        def find(plan: QueryPlan) -> Table:
+            def read(tx: Transaction) -> Table:
+                timer.end_stage("snapshot")
+                table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
+                timer.end_stage("retrieve")
+                load(tx, table)
+                if prompt is not None:
+                    prompt.load(tx, table)
+                return table
+
+            table = self.services.store.read(self.caller.tenant, read)
+            _rank(table, rerank)
+            timer.end_stage("rank")
             return table
 
-        table = self.services.store.read(self.caller.tenant, find)
-        if table.plan.query:
-            score(table)
-            if rerank is not None:
-                rerank(table)
-            order(table)
-        else:
-            arrange(table)
+        table = find(plan)
         if prompt is not None:
             prompt.judge(table)
+        elif not table.is_answered and plan.filter.archived_salience_min and not deadline.is_over:
+            table = find(plan.with_low_salience())
         check_citations(table, asks_git=not is_prompt)
         describe(table)
         timer.end_stage("rank")
@@ -287,6 +288,17 @@ class Recall:
         elif with_text:
             counted = tuple(with_text[:ACCESSES_PER_RECALL])
             self.services.journal.touch(MemoryAccess(tenant=self.caller.tenant, ids=counted, at=at))
+
+
+def _rank(table: Table, rerank: Callable[[Table], None] | None) -> None:
+    """Order what was found: a list by time, else by score."""
+    if not table.plan.query:
+        arrange(table)
+        return
+    score(table)
+    if rerank is not None:
+        rerank(table)
+    order(table)
 
 
 FALLBACK_ITEMS_MAX: Final = 8

@@ -84,7 +84,11 @@ class BriefingRepository:
         return bool(self._rows(_any_pattern, scope, limit=1))
 
     def pinned(self, scope: QueryScope) -> dict[int, int]:
-        """Map each pinned memory to its precedence, newest first; no rules without a trigger."""
+        """Map each pinned memory to its precedence, newest first.
+
+        Rules without a trigger, and tasks that are no longer open, are left out. Of what no
+        person wrote, a project's precedes the rest.
+        """
         return {id_: -rank for id_, rank in self._rows(_pinned, scope, limit=-1)}
 
     def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
@@ -169,11 +173,18 @@ def _pinned(filter_: Filter) -> _Rows:
     is_in_sections = exists_in(
         _RULES, _RULES.c.memory_id == row.id, _RULES.c.skill.is_(null()), of=memories
     )
+    is_over = exists_in(
+        _TASKS,
+        _TASKS.c.memory_id == row.id,
+        _TASKS.c.status.not_in(sorted(OPEN_STATUSES)),
+        of=memories,
+    )
+    is_of_all = case((and_(_RANK > 0, row.project.is_(None)), 1), else_=0)
     # As words, because SQLite uses an index of few rows only for the very condition it has.
     is_pinned = text("memories.pinned")
     return (
-        select(row.id, _RANK)
-        .where(is_pinned, within(filter_), ~is_in_sections)
+        select(row.id, 2 * _RANK + is_of_all)
+        .where(is_pinned, within(filter_), ~is_in_sections, ~is_over)
         .order_by(row.id.desc())
     )
 

@@ -298,6 +298,9 @@ def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
         yield row.occurred_at <= criteria.until
     if criteria.min_confidence > 0:
         yield row.confidence >= criteria.min_confidence
+    if criteria.archived_salience_min > 0:
+        is_salient = row.salience >= criteria.archived_salience_min
+        yield or_(row.state != State.ARCHIVED, is_salient)
 
 
 def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
