@@ -109,9 +109,10 @@ def agent_named(name: str | None, caller: Caller) -> str:
     """Return the agent of what a source says that a name wrote.
 
     An admin, who could give any agent a key, imports in the names of the authors; what others
-    import is theirs.
+    import is theirs, and so is what a model imports for an admin.
     """
-    if caller.role is not Role.ADMIN or not name or name in NOBODYS_NAMES:
+    is_person = caller.role is Role.ADMIN and caller.authority.covers(Authority.MODEL)
+    if not is_person or not name or name in NOBODYS_NAMES:
         return caller.agent
     return name if name.isprintable() and len(name) <= NAME_CHARS_MAX else caller.agent
 

@@ -42,13 +42,14 @@ from commonbrain.transfer.source_records import (
     THREADS,
     UNSTORED,
     annotate,
-    clean_source_text,
     imported_from,
     is_importer,
     may_import,
     put_receipt,
+    read_source_text,
     set_thread,
     source_time,
+    thread_outcomes,
 )
 
 if TYPE_CHECKING:
@@ -102,13 +103,13 @@ class SourceMap:
     def _previewed(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
         match record:
             case SourceThread():
-                yield THREADS if record.key in self.threads else UNSTORED
+                is_known = record.key in self.threads
+                yield from thread_outcomes(context, record).elements() if is_known else (UNSTORED,)
             case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
-                yield may_import(context, record) if ref in self.ids else UNSTORED
+                yield from may_import(context, record) if ref in self.ids else (UNSTORED,)
             case SourceRelation() if record.first in self.ids and record.second in self.ids:
                 yield _LINKS if record.type else _SUPERSESSIONS
-                if _origin(context, record, format_=self.format).has_reason:
-                    yield _REASONS
+                yield from _origin(context, record, format_=self.format).outcomes
             case SourceRelation():
                 yield _UNSTORED_ENDS
 
@@ -124,7 +125,7 @@ class SourceMap:
             case SourceThread() if record.key not in self.threads:
                 yield UNSTORED
             case SourceThread() if set_thread(context, record):
-                yield THREADS
+                yield from thread_outcomes(context, record).elements()
             case SourceThread():
                 pass
             case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
@@ -136,14 +137,14 @@ class SourceMap:
         self, context: WriteContext, record: SourceAnnotation | SourceReceipt, *, ref: str
     ) -> Iterator[str]:
         memory = self._fetch(context, ref)
-        outcome = UNSTORED if memory is None else may_import(context, record)
-        if memory is None or outcome not in CARRIED_RECORDS:
-            yield outcome
+        outcomes = (UNSTORED,) if memory is None else may_import(context, record)
+        if memory is None or outcomes[0] not in CARRIED_RECORDS:
+            yield from outcomes
         elif isinstance(record, SourceAnnotation):
             if annotate(context, memory, given=record):
-                yield outcome
+                yield from outcomes
         elif put_receipt(context, memory, given=record):
-            yield outcome
+            yield from outcomes
 
     def _related(self, context: WriteContext, record: SourceRelation) -> Iterator[str]:
         first, second = (self._fetch(context, ref) for ref in (record.first, record.second))
@@ -159,8 +160,8 @@ class SourceMap:
             )
             if outcome is not None:
                 yield outcome
-            if outcome in CARRIED_RECORDS and origin.has_reason:
-                yield _REASONS
+            if outcome in CARRIED_RECORDS:
+                yield from origin.outcomes
 
     def _fetch(self, context: WriteContext, ref: str) -> Memory | None:
         """Return a memory of the source that the caller may add to."""
@@ -181,19 +182,25 @@ class _Origin:
 
     format: str
     reason: str
-    has_reason: bool
-    """Whether the source gives one."""
+    outcomes: tuple[str, ...]
+    """Under what names the reason is counted, if the source gives one."""
     at: datetime
 
 
 def _origin(context: WriteContext, relation: SourceRelation, *, format_: str) -> _Origin:
-    given = clean_source_text(context, normalise_line(relation.reason) or "", what="reason")
     # Marks of what was inherited or detected begin a reason, so that no source can set them.
-    reason = f"imported from {format_}" + (f": {given}" if given else "")
+    origin = f"imported from {format_}"
+    reason = read_source_text(
+        context,
+        normalise_line(relation.reason) or "",
+        what="reason",
+        chars_max=REASON_CHARS_MAX,
+        prefix=f"{origin}: ",
+    )
     return _Origin(
         format=format_,
-        reason=reason[:REASON_CHARS_MAX],
-        has_reason=bool(given),
+        reason=reason.text or origin,
+        outcomes=(_REASONS, *reason.losses) if reason.text else (),
         at=source_time(context, relation.at),
     )
 
