@@ -1,6 +1,7 @@
 """A memory is found by the reference that its source gave it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -59,12 +60,10 @@ def test_model_does_not_take_the_place_of_an_imported_memory(brain: Brain) -> No
 @pytest.mark.requirement("MG-27")
 def test_private_memories_of_others_hide_no_source(brain: Brain) -> None:
     eve = Brain(brain.services, replace(brain.caller, agent="eve", role=Role.WRITER))
-    eve.remember(
-        [
-            Draft(body=f"Berth {n} is free", source_ref="a#1", scope=Scope.PRIVATE)
-            for n in range(100)
-        ]
+    early = Draft(
+        body="", source_ref="a#1", scope=Scope.PRIVATE, occurred_at=datetime(2001, 1, 1, tzinfo=UTC)
     )
+    eve.remember([replace(early, body=f"Berth {n} is free") for n in range(100)])
     run(brain)
     assert brain.get("a#1").body == OLD.body
 

@@ -213,15 +213,19 @@ def test_second_importer_adds_no_note_twice(
 def test_what_a_model_imports_is_its_own_and_waits_in_no_inbox(brain: Brain) -> None:
     model = brain.as_model()
     waits = SourceReceipt(message="m#1", agent="forge")
-    report = give(
-        model,
-        OLD,
-        NOTE,
-        replace(OLD, body="The gate is red", source_ref="a#5", author="vision"),
-        MAIL,
-        waits,
-    )
+    gate = replace(OLD, body="The gate is red", source_ref="a#5", author="vision")
+    report = give(model, OLD, NOTE, gate, MAIL, waits)
     assert unread(brain, "forge") == []
     assert row(brain, MAIL.body).agent == row(brain, gate.body).agent == model.caller.agent
     assert [one.agent for one in notes(brain)] == [model.caller.agent]
     assert report.omitted["receipts of others: only an admin imports them"] == 1
+
+
+@pytest.mark.requirement("MG-27")
+def test_report_counts_rows_whose_text_was_stored_before_under_another_id(brain: Brain) -> None:
+    line = "ids of rows whose text was stored before: recall finds it"
+    brain.remember(NEW.body)
+    given = (OLD, replace(OLD, source_ref="a#7"), NEW)
+    dry = give(brain, *given, dry_run=True)
+    assert give(brain, *given).omitted == dry.omitted == {line: 2}
+    assert give(brain, OLD).omitted == {}

@@ -289,7 +289,7 @@ def test_import_of_open_brain_that_was_interrupted_goes_on_and_doubles_nothing(
     report = import_interrupted(brain, "open-brain", dumps["v1"])
     assert (report.stored + report.exists, report.carried["annotations"]) == (MADE["v1"], 4)
     fates = first_fates(exported(brain, tmp_path / "store.jsonl"))
-    assert all(one.given == one.found for one in fates.values() if isinstance(one, CarriedOver))
+    assert all(one.given == one.stored for one in fates.values() if isinstance(one, CarriedOver))
 
 
 def test_command_imports_open_brain_and_a_second_time_stores_nothing(

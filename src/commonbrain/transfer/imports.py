@@ -44,7 +44,7 @@ from commonbrain.transfer.importer import (
     shown_source,
 )
 from commonbrain.transfer.importers import InstalledImporters
-from commonbrain.transfer.relations import CARRIED_RECORDS, SourceMap, SourceRecord
+from commonbrain.transfer.relations import CARRIED_RECORDS, SourceMap, SourceRecord, unresolved_refs
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -384,6 +384,7 @@ class Import:
             known.add(drafts, prepared)
             with self.services.store.snapshot(self.caller.tenant) as tx:
                 related = known.preview(_context(tx, remember), records)
+                related += unresolved_refs(tx, drafts, prepared)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
@@ -391,6 +392,7 @@ class Import:
             nonlocal added
             known.add(drafts, stored)
             related = known.apply(_context(tx, remember), records)
+            related += unresolved_refs(tx, drafts, stored)
             added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.metadata import find_link
 from commonbrain.ingestion.batch import WriteContext
-from commonbrain.ingestion.result import ItemResult
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
@@ -59,6 +59,7 @@ _LINKS: Final = "links"
 _REASONS: Final = "reasons"
 _SUPERSESSIONS: Final = "supersessions"
 _UNSTORED_ENDS: Final = "relations of memories that are not in the store"
+_KNOWN_WORDS: Final = "ids of rows whose text was stored before: recall finds it"
 _CHAIN_MAX: Final = 100
 """Revisions that are followed from one memory."""
 _REFUSED: Final = "supersessions of memories that may not be changed"
@@ -168,6 +169,21 @@ class SourceMap:
         id_ = self.ids.get(ref)
         memory = None if id_ is None else context.tx.memories.get([id_]).get(id_)
         return memory if memory is not None and _is_open(context, memory) else None
+
+
+def unresolved_refs(
+    tx: Transaction, drafts: Sequence[Draft], outcomes: Sequence[ItemResult]
+) -> Counter[str]:
+    """Count the drafts whose words are stored already with another `source_ref`, or none."""
+    known = [
+        (draft.source_ref, None if outcome.id is None else ids.parse(ids.MEMORY, outcome.id))
+        for draft, outcome in zip(drafts, outcomes, strict=True)
+        if outcome.status is ItemStatus.EXISTS and draft.source_ref is not None
+    ]
+    stored = tx.memories.get([id_ for _, id_ in known if id_ is not None])
+    # Without an id, it is the repetition of a text in a dry run.
+    refs = {None: None} | {id_: one.source_ref for id_, one in stored.items()}
+    return Counter(_KNOWN_WORDS for ref, id_ in known if refs.get(id_) != ref)
 
 
 def _is_open(context: WriteContext, memory: Memory) -> bool:
