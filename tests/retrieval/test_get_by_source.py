@@ -1,7 +1,6 @@
 """A memory is found by the reference that its source gave it."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -60,11 +59,9 @@ def test_model_does_not_take_the_place_of_an_imported_memory(brain: Brain) -> No
 @pytest.mark.requirement("MG-27")
 def test_private_memories_of_others_hide_no_source(brain: Brain) -> None:
     eve = Brain(brain.services, replace(brain.caller, agent="eve", role=Role.WRITER))
-    early = Draft(
-        body="", source_ref="a#1", scope=Scope.PRIVATE, occurred_at=datetime(2001, 1, 1, tzinfo=UTC)
-    )
+    early = Draft(body="", source_ref="a#1", scope=Scope.PRIVATE)
     eve.remember([replace(early, body=f"Berth {n} is free") for n in range(100)])
-    run(brain)
+    brain.remember(OLD.body, source_ref="a#1")
     assert brain.get("a#1").body == OLD.body
 
 
