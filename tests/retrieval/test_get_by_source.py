@@ -1,6 +1,7 @@
 """A memory is found by the reference that its source gave it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -8,6 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role, Scope
+from commonbrain.testing.builders import FakeClock
 from tests.transfer.test_import_relations import NEW, OLD, OTHER, PIECES, piece, run
 
 
@@ -57,10 +59,11 @@ def test_model_does_not_take_the_place_of_an_imported_memory(brain: Brain) -> No
 
 
 @pytest.mark.requirement("MG-27")
-def test_private_memories_of_others_hide_no_source(brain: Brain) -> None:
+def test_private_memories_of_others_hide_no_source(brain: Brain, clock: FakeClock) -> None:
     eve = Brain(brain.services, replace(brain.caller, agent="eve", role=Role.WRITER))
     early = Draft(body="", source_ref="a#1", scope=Scope.PRIVATE)
     eve.remember([replace(early, body=f"Berth {n} is free") for n in range(100)])
+    clock.move(timedelta(days=1))
     brain.remember(OLD.body, source_ref="a#1")
     assert brain.get("a#1").body == OLD.body
 
