@@ -384,7 +384,7 @@ class Import:
             known.add(drafts, prepared)
             with self.services.store.snapshot(self.caller.tenant) as tx:
                 related = known.preview(_context(tx, remember), records)
-                related += unresolved_refs(tx, drafts, prepared)
+                related += unresolved_refs(tx, drafts, outcomes=prepared)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
@@ -392,7 +392,7 @@ class Import:
             nonlocal added
             known.add(drafts, stored)
             related = known.apply(_context(tx, remember), records)
-            related += unresolved_refs(tx, drafts, stored)
+            related += unresolved_refs(tx, drafts, outcomes=stored)
             added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 

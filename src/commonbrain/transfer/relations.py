@@ -172,7 +172,7 @@ class SourceMap:
 
 
 def unresolved_refs(
-    tx: Transaction, drafts: Sequence[Draft], outcomes: Sequence[ItemResult]
+    tx: Transaction, drafts: Sequence[Draft], *, outcomes: Sequence[ItemResult]
 ) -> Counter[str]:
     """Count the drafts whose words are stored already with another `source_ref`, or none."""
     known = [
