@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
-    "MG": 27,  # migration and import
+    "MG": 29,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 23,  # clients
 }
@@ -454,6 +454,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-25", "Each column of OpenBrain comes over or is counted in the report."),
     Adopted("MG-26", "After an import the questions of the day before have the same answers."),
     Adopted("MG-27", "A memory is found by its `source_ref`, also after it was superseded."),
+    Adopted("MG-28", "An import reports what it cuts and redacts in notes, answers and reasons."),
+    Adopted("MG-29", "What a model imports is its own and waits in no inbox of others."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

@@ -1,12 +1,15 @@
 """A memory is found by the reference that its source gave it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, NotFoundError
+from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role, Scope
+from commonbrain.testing.builders import FakeClock
 from tests.transfer.test_import_relations import NEW, OLD, OTHER, PIECES, piece, run
 
 
@@ -44,6 +47,25 @@ def test_source_of_anothers_private_memory_is_not_found(brain: Brain) -> None:
     with pytest.raises(NotFoundError) as missing:
         eve.get("a#9")
     assert str(hidden.value).replace("a#1", "a#9") == str(missing.value)
+
+
+@pytest.mark.requirement("MG-27")
+def test_model_does_not_take_the_place_of_an_imported_memory(brain: Brain) -> None:
+    run(brain)
+    brain.as_model().remember("The gate is open to everybody", source_ref="a#1")
+    shown = brain.get("a#1")
+    assert shown.body == OLD.body
+    assert len(shown.namesakes or ()) == 1
+
+
+@pytest.mark.requirement("MG-27")
+def test_private_memories_of_others_hide_no_source(brain: Brain, clock: FakeClock) -> None:
+    eve = Brain(brain.services, replace(brain.caller, agent="eve", role=Role.WRITER))
+    early = Draft(body="", source_ref="a#1", scope=Scope.PRIVATE)
+    eve.remember([replace(early, body=f"Berth {n} is free") for n in range(100)])
+    clock.move(timedelta(days=1))
+    brain.remember(OLD.body, source_ref="a#1")
+    assert brain.get("a#1").body == OLD.body
 
 
 def test_what_is_neither_id_nor_source_is_malformed(brain: Brain) -> None:

@@ -9,6 +9,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.limits import TAGS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.messages import Receipt, ThreadStatus
 from commonbrain.model.scope import Role
@@ -17,11 +18,12 @@ from commonbrain.transfer.importer import (
     Content,
     SourceAnnotation,
     SourceReceipt,
+    SourceRelation,
     SourceThread,
 )
 from commonbrain.transfer.imports import ImportReport
 from tests.transfer.test_import_of_history import agent_of, row
-from tests.transfer.test_import_relations import OLD, id_of, piece, run
+from tests.transfer.test_import_relations import NEW, OLD, id_of, piece, run
 
 READ, ACKED = datetime(2025, 2, 1, 9, tzinfo=UTC), datetime(2025, 2, 1, 10, tzinfo=UTC)
 NOTE = SourceAnnotation(about="a#1", text="Checked in May", author="charon", at=READ)
@@ -166,3 +168,64 @@ def test_dry_run_counts_records_as_the_import_does(brain: Brain) -> None:
     dry = give(brain, *given, dry_run=True)
     assert dry == give(brain, *given)
     assert {"annotations", "receipts", "thread status"} <= dry.carried.keys()
+
+
+@pytest.mark.requirement("MG-28")
+def test_report_counts_what_is_cut_or_redacted_in_records(brain: Brain) -> None:
+    secret = "sk-ant-" + "a8Kd0" * 8
+    given = (
+        OLD,
+        NEW,
+        replace(NOTE, text="x" * 5_000),
+        replace(NOTE, text=f"The key is {secret}"),
+        MAIL,
+        replace(ANSWERED, answer="y" * 5_000),
+        SourceRelation(type=None, first="a#2", second="a#1", reason="z" * 3_000),
+        replace(CLOSED, tags=tuple(f"tag {n}" for n in range(TAGS_MAX + 3))),
+    )
+    dry = give(brain, *given, dry_run=True)
+    report = give(brain, *given)
+    assert (
+        report.omitted
+        == dry.omitted
+        == {
+            "annotations cut to 2,000 characters": 1,
+            "secrets and private parts in annotations, redacted": 1,
+            "answers cut to 2,000 characters": 1,
+            "reasons cut to 1,000 characters": 1,
+            f"tags beyond the {TAGS_MAX} that a thread has": 3,
+        }
+    )
+
+
+@pytest.mark.requirement("MG-23")
+@pytest.mark.parametrize("author", [None, "charon"])
+@pytest.mark.parametrize("roles", [(Role.ADMIN, Role.ADMIN), (Role.WRITER, Role.ADMIN)])
+def test_second_importer_adds_no_note_twice(
+    brain: Brain, author: str | None, roles: tuple[Role, Role]
+) -> None:
+    for name, role in zip(("eve", "mallory"), roles, strict=True):
+        give(agent_of(brain, name, role), OLD, replace(NOTE, author=author))
+    assert len(notes(brain)) == 1
+
+
+@pytest.mark.requirement("MG-29")
+def test_what_a_model_imports_is_its_own_and_waits_in_no_inbox(brain: Brain) -> None:
+    model = brain.as_model()
+    waits = SourceReceipt(message="m#1", agent="forge")
+    gate = replace(OLD, body="The gate is red", source_ref="a#5", author="vision")
+    report = give(model, OLD, NOTE, gate, MAIL, waits)
+    assert unread(brain, "forge") == []
+    assert row(brain, MAIL.body).agent == row(brain, gate.body).agent == model.caller.agent
+    assert [one.agent for one in notes(brain)] == [model.caller.agent]
+    assert report.omitted["receipts of others: only an admin imports them"] == 1
+
+
+@pytest.mark.requirement("MG-27")
+def test_report_counts_rows_whose_text_was_stored_before_under_another_id(brain: Brain) -> None:
+    line = "ids of rows whose text was stored before: recall finds it"
+    brain.remember(NEW.body)
+    given = (OLD, replace(OLD, source_ref="a#7"), NEW)
+    dry = give(brain, *given, dry_run=True)
+    assert give(brain, *given).omitted == dry.omitted == {line: 2}
+    assert give(brain, OLD).omitted == {}

@@ -18,6 +18,7 @@ from commonbrain.model.links import Conflict, LinkType
 from commonbrain.model.memory import (
     CURRENT_STATES,
     ERASED,
+    IMPORTED,
     Memory,
     State,
     is_dormant,
@@ -350,8 +351,9 @@ class Get:
         """Fetch one memory by id or source, in any state, or the current skill with a name.
 
         Args:
-            id: the memory's id, or its exact `source_ref`; of several memories from one source, a
-                current one is returned, and `namesakes` lists the others. Omit it for a skill.
+            id: the memory's id, or its exact `source_ref`; of several memories from one source,
+                one of the highest authority is returned, if possible a current one, and
+                `namesakes` lists the others. Omit it for a skill.
             skill: the skill's name. If several have it, the newest of the caller's project is
                 returned, or else the newest without a project; `namesakes` lists the others.
             views: parts to add: history, provenance, links, annotations, policy, dependents.
@@ -489,7 +491,8 @@ class Get:
 def resolve(tx: Transaction, caller: Caller, *, name: str) -> tuple[int, tuple[str, ...] | None]:
     """Return the memory with an id or `source_ref`, and the others from that source.
 
-    A current one comes first, then the oldest, which is the first part of a long text.
+    Those of the highest authority come first, of these the imported ones, so that no model takes
+    the place of an old id; then the current ones, and the oldest, the first part of a long text.
 
     Raises:
         InvalidInputError: it is neither an id nor the source of a memory that the caller sees.
@@ -501,10 +504,12 @@ def resolve(tx: Transaction, caller: Caller, *, name: str) -> tuple[int, tuple[s
     except InvalidInputError as error:
         place = str(name).strip()
         # Half a surrogate pair or a NUL is in no stored text, and no engine takes it.
-        known_ids = tx.listing.with_source(place) if place.isprintable() else []
+        known_ids = (
+            tx.listing.with_source(place, viewer=caller.agent) if place.isprintable() else []
+        )
         known = tx.memories.get(known_ids).values()
         seen_ones = [one for one in known if is_visible(caller, one)]
-        seen_ones.sort(key=lambda one: one.state not in CURRENT_STATES)
+        seen_ones.sort(key=_place)
         if not seen_ones and "#" not in place:
             raise
         if not seen_ones:
@@ -513,6 +518,11 @@ def resolve(tx: Transaction, caller: Caller, *, name: str) -> tuple[int, tuple[s
             ) from error
     first, *others = seen_ones
     return first.id, tuple(ids.show(ids.MEMORY, one.id) for one in others) or None
+
+
+def _place(memory: Memory) -> tuple[int, bool, bool]:
+    is_imported, is_current = IMPORTED in memory.payload, memory.state in CURRENT_STATES
+    return memory.authority.rank, not is_imported, not is_current
 
 
 def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:

@@ -44,7 +44,7 @@ from commonbrain.transfer.importer import (
     shown_source,
 )
 from commonbrain.transfer.importers import InstalledImporters
-from commonbrain.transfer.relations import CARRIED_RECORDS, SourceMap, SourceRecord
+from commonbrain.transfer.relations import CARRIED_RECORDS, SourceMap, SourceRecord, unresolved_refs
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -383,14 +383,16 @@ class Import:
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
             with self.services.store.snapshot(self.caller.tenant) as tx:
-                related = known.preview(self._context(tx), records)
+                related = known.preview(_context(tx, remember), records)
+                related += unresolved_refs(tx, drafts, outcomes=prepared)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
 
         def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
             nonlocal added
             known.add(drafts, stored)
-            related = known.apply(self._context(tx), records)
+            related = known.apply(_context(tx, remember), records)
+            related += unresolved_refs(tx, drafts, outcomes=stored)
             added = _add(report, batch, outcomes=stored, related=related, remember=remember)
             resume.on_commit(tx, added)
 
@@ -400,15 +402,16 @@ class Import:
             continue_propagation(self.services, self.caller)
         return added
 
-    def _context(self, tx: Transaction) -> WriteContext:
-        now = self.services.clock.now()
-        return WriteContext(tx=tx, services=self.services, caller=self.caller, now=now)
-
     def _importer(self, source: ImportSource) -> Importer:
         importer = find_importer(self.services.importers(), source.format)
         if source.projects is not None and isinstance(importer, LocatesProjects):
             return importer.for_copy(source.projects)
         return importer
+
+
+def _context(tx: Transaction, remember: Remember) -> WriteContext:
+    now = remember.services.clock.now()
+    return WriteContext(tx=tx, services=remember.services, caller=remember.caller, now=now)
 
 
 def _placed(pieces: Iterator[ImportItem], project: str | None) -> Iterator[ImportItem]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.metadata import find_link
 from commonbrain.ingestion.batch import WriteContext
-from commonbrain.ingestion.result import ItemResult
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
@@ -42,13 +42,14 @@ from commonbrain.transfer.source_records import (
     THREADS,
     UNSTORED,
     annotate,
-    clean_source_text,
     imported_from,
     is_importer,
     may_import,
     put_receipt,
+    read_source_text,
     set_thread,
     source_time,
+    thread_outcomes,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _LINKS: Final = "links"
 _REASONS: Final = "reasons"
 _SUPERSESSIONS: Final = "supersessions"
 _UNSTORED_ENDS: Final = "relations of memories that are not in the store"
+_KNOWN_WORDS: Final = "ids of rows whose text was stored before: recall finds it"
 _CHAIN_MAX: Final = 100
 """Revisions that are followed from one memory."""
 _REFUSED: Final = "supersessions of memories that may not be changed"
@@ -102,13 +104,13 @@ class SourceMap:
     def _previewed(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
         match record:
             case SourceThread():
-                yield THREADS if record.key in self.threads else UNSTORED
+                is_known = record.key in self.threads
+                yield from thread_outcomes(context, record).elements() if is_known else (UNSTORED,)
             case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
-                yield may_import(context, record) if ref in self.ids else UNSTORED
+                yield from may_import(context, record) if ref in self.ids else (UNSTORED,)
             case SourceRelation() if record.first in self.ids and record.second in self.ids:
                 yield _LINKS if record.type else _SUPERSESSIONS
-                if _origin(context, record, format_=self.format).has_reason:
-                    yield _REASONS
+                yield from _origin(context, record, format_=self.format).outcomes
             case SourceRelation():
                 yield _UNSTORED_ENDS
 
@@ -124,7 +126,7 @@ class SourceMap:
             case SourceThread() if record.key not in self.threads:
                 yield UNSTORED
             case SourceThread() if set_thread(context, record):
-                yield THREADS
+                yield from thread_outcomes(context, record).elements()
             case SourceThread():
                 pass
             case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
@@ -136,14 +138,14 @@ class SourceMap:
         self, context: WriteContext, record: SourceAnnotation | SourceReceipt, *, ref: str
     ) -> Iterator[str]:
         memory = self._fetch(context, ref)
-        outcome = UNSTORED if memory is None else may_import(context, record)
-        if memory is None or outcome not in CARRIED_RECORDS:
-            yield outcome
+        outcomes = (UNSTORED,) if memory is None else may_import(context, record)
+        if memory is None or outcomes[0] not in CARRIED_RECORDS:
+            yield from outcomes
         elif isinstance(record, SourceAnnotation):
             if annotate(context, memory, given=record):
-                yield outcome
+                yield from outcomes
         elif put_receipt(context, memory, given=record):
-            yield outcome
+            yield from outcomes
 
     def _related(self, context: WriteContext, record: SourceRelation) -> Iterator[str]:
         first, second = (self._fetch(context, ref) for ref in (record.first, record.second))
@@ -159,14 +161,29 @@ class SourceMap:
             )
             if outcome is not None:
                 yield outcome
-            if outcome in CARRIED_RECORDS and origin.has_reason:
-                yield _REASONS
+            if outcome in CARRIED_RECORDS:
+                yield from origin.outcomes
 
     def _fetch(self, context: WriteContext, ref: str) -> Memory | None:
         """Return a memory of the source that the caller may add to."""
         id_ = self.ids.get(ref)
         memory = None if id_ is None else context.tx.memories.get([id_]).get(id_)
         return memory if memory is not None and _is_open(context, memory) else None
+
+
+def unresolved_refs(
+    tx: Transaction, drafts: Sequence[Draft], *, outcomes: Sequence[ItemResult]
+) -> Counter[str]:
+    """Count the drafts whose words are stored already with another `source_ref`, or none."""
+    known = [
+        (draft.source_ref, None if outcome.id is None else ids.parse(ids.MEMORY, outcome.id))
+        for draft, outcome in zip(drafts, outcomes, strict=True)
+        if outcome.status is ItemStatus.EXISTS and draft.source_ref is not None
+    ]
+    stored = tx.memories.get([id_ for _, id_ in known if id_ is not None])
+    # Without an id, it is the repetition of a text in a dry run.
+    refs = {None: None} | {id_: one.source_ref for id_, one in stored.items()}
+    return Counter(_KNOWN_WORDS for ref, id_ in known if refs.get(id_) != ref)
 
 
 def _is_open(context: WriteContext, memory: Memory) -> bool:
@@ -181,19 +198,25 @@ class _Origin:
 
     format: str
     reason: str
-    has_reason: bool
-    """Whether the source gives one."""
+    outcomes: tuple[str, ...]
+    """Under what names the reason is counted, if the source gives one."""
     at: datetime
 
 
 def _origin(context: WriteContext, relation: SourceRelation, *, format_: str) -> _Origin:
-    given = clean_source_text(context, normalise_line(relation.reason) or "", what="reason")
     # Marks of what was inherited or detected begin a reason, so that no source can set them.
-    reason = f"imported from {format_}" + (f": {given}" if given else "")
+    origin = f"imported from {format_}"
+    reason = read_source_text(
+        context,
+        normalise_line(relation.reason) or "",
+        what="reason",
+        chars_max=REASON_CHARS_MAX,
+        prefix=f"{origin}: ",
+    )
     return _Origin(
         format=format_,
-        reason=reason[:REASON_CHARS_MAX],
-        has_reason=bool(given),
+        reason=reason.text or origin,
+        outcomes=(_REASONS, *reason.losses) if reason.text else (),
         at=source_time(context, relation.at),
     )
 

@@ -6,8 +6,9 @@ opened since.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -55,33 +56,57 @@ def source_time(context: WriteContext, given: datetime | None) -> datetime:
     return context.now if given is None else min(instant(given), context.now)
 
 
-def clean_source_text(context: WriteContext, text: str, *, what: str) -> str:
-    """Return a text of a source without secrets; empty if it cannot be stored."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText:
+    """A text of a source as it is stored: empty if it cannot be."""
+
+    text: str = ""
+    losses: tuple[str, ...] = ()
+    """What the report says that it lacks."""
+
+
+def read_source_text(
+    context: WriteContext, given: str, *, what: str, chars_max: int, prefix: str = ""
+) -> SourceText:
+    """Read a text of a source without secrets, after a prefix, up to a number of characters."""
+    plain = normalise(given).strip()
     try:
-        return context.services.secret_scanner.clean(
-            normalise(text), what=what, on_secret=OnSecret.REDACT
-        )
+        clean = context.services.secret_scanner.clean(
+            plain, what=what, on_secret=OnSecret.REDACT
+        ).strip()
     except (InvalidInputError, RejectedError):
-        return ""
+        clean = ""
+    if not clean:
+        return SourceText()
+    lost = {
+        f"secrets and private parts in {what}s, redacted": clean != plain,
+        f"{what}s cut to {chars_max:,} characters": len(prefix + clean) > chars_max,
+    }
+    losses = tuple(name for name, is_lost in lost.items() if is_lost)
+    return SourceText(text=(prefix + clean)[:chars_max], losses=losses)
 
 
-def may_import(context: WriteContext, record: SourceAnnotation | SourceReceipt) -> str:
-    """Return under what name a record is counted, if its memory is in the store."""
+def may_import(context: WriteContext, record: SourceAnnotation | SourceReceipt) -> tuple[str, ...]:
+    """Return under what names a record is counted, if its memory is in the store."""
     if isinstance(record, SourceAnnotation):
-        return ANNOTATIONS if _note(context, record)[1] else EMPTY
-    is_of_other = agent_named(record.agent, context.caller) != record.agent
-    return OF_OTHERS if is_of_other else RECEIPTS
+        note = _note(context, record)
+        return (ANNOTATIONS, *note.losses) if note.text else (EMPTY,)
+    if agent_named(record.agent, context.caller) != record.agent:
+        return (OF_OTHERS,)
+    return RECEIPTS, *_answer(context, record).losses
 
 
 def annotate(context: WriteContext, memory: Memory, *, given: SourceAnnotation) -> bool:
     """Add a note to a memory; return False if that was done before."""
     tx, caller = context.tx, context.caller
-    agent, text = _note(context, given)
+    agent, text = agent_named(given.author, caller), _note(context, given).text
     noted = {(one.agent, one.text) for one in tx.annotations.of([memory.id]).get(memory.id, ())}
     for change in tx.changes.of([memory.id]):
         image = cast("Mapping[str, Any]", change.after.get("annotation") or {})
         noted.add((image.get("agent", ""), image.get("text", "")))
-    if (agent, text) in noted:
+    # Another importer of the same source stored it as its own, and named the author in the text.
+    named = _note(context, given, is_named=given.author is not None).text
+    if (agent, text) in noted or any(one == named for _, one in noted):
         return False
     made = Annotation(
         memory_id=memory.id,
@@ -99,13 +124,18 @@ def annotate(context: WriteContext, memory: Memory, *, given: SourceAnnotation) 
     return True
 
 
-def _note(context: WriteContext, given: SourceAnnotation) -> tuple[str, str]:
-    """Return author and text of a note; the text names an author as whom the caller cannot act."""
-    agent = agent_named(given.author, context.caller)
-    is_named = given.author is not None and given.author != agent
-    text = clean_source_text(context, given.text, what="annotation").strip()
-    named = f"{given.author}: {text}" if text and is_named else text
-    return agent, named[:NOTE_CHARS_MAX]
+def _note(context: WriteContext, given: SourceAnnotation, *, is_named: bool = False) -> SourceText:
+    """Return the text of a note; it names an author as whom the caller cannot act."""
+    is_others = given.author not in {None, agent_named(given.author, context.caller)}
+    prefix = f"{given.author}: " if is_named or is_others else ""
+    return read_source_text(
+        context, given.text, what="annotation", chars_max=NOTE_CHARS_MAX, prefix=prefix
+    )
+
+
+def _answer(context: WriteContext, given: SourceReceipt) -> SourceText:
+    answer = given.answer or ""
+    return read_source_text(context, answer, what="answer", chars_max=NOTE_CHARS_MAX)
 
 
 def put_receipt(context: WriteContext, memory: Memory, *, given: SourceReceipt) -> bool:
@@ -119,8 +149,8 @@ def put_receipt(context: WriteContext, memory: Memory, *, given: SourceReceipt) 
         return False
     acked_at = given.acked_at and source_time(context, given.acked_at)
     read_at = source_time(context, given.read_at) if given.read_at else acked_at
-    answer = clean_source_text(context, given.answer or "", what="answer")[:NOTE_CHARS_MAX]
-    answered = replace(delivered, read_at=read_at, acked_at=acked_at, answer=answer or None)
+    answer = _answer(context, given).text or None
+    answered = replace(delivered, read_at=read_at, acked_at=acked_at, answer=answer)
     context.tx.messages.put(answered)
     return answered not in there
 
@@ -131,11 +161,11 @@ def set_thread(context: WriteContext, given: SourceThread) -> bool:
     thread = tx.threads.with_key(given.key)
     if thread is None or not _is_imported(context, tx, thread=thread):
         return False
-    tags = (clean_source_text(context, one, what="tag")[:NAME_CHARS_MAX] for one in given.tags)
+    tags = _tags(context, given)
     changed = replace(
         thread,
         status=ThreadStatus.CLOSED if given.is_closed else thread.status,
-        tags=tuple(dict.fromkeys(filter(None, (*thread.tags, *tags))))[:TAGS_MAX],
+        tags=tuple(dict.fromkeys((*thread.tags, *tags)))[:TAGS_MAX],
     )
     subject = ids.show(ids.THREAD, thread.id)
     if changed == thread or tx.credentials.is_noted(subject):
@@ -144,6 +174,20 @@ def set_thread(context: WriteContext, given: SourceThread) -> bool:
     entry = AccessEntry.by(context.caller, "thread_status", at=context.now, subject=subject)
     tx.credentials.note(entry)
     return True
+
+
+def thread_outcomes(context: WriteContext, given: SourceThread) -> Counter[str]:
+    """Count a thread, and those of its tags that exceed the limit."""
+    beyond = max(len(_tags(context, given)) - TAGS_MAX, 0)
+    return Counter({THREADS: 1, f"tags beyond the {TAGS_MAX} that a thread has": beyond})
+
+
+def _tags(context: WriteContext, given: SourceThread) -> dict[str, None]:
+    read = (
+        read_source_text(context, one, what="tag", chars_max=NAME_CHARS_MAX).text
+        for one in given.tags
+    )
+    return dict.fromkeys(filter(None, read))
 
 
 def _is_imported(context: WriteContext, tx: Transaction, *, thread: Thread) -> bool:

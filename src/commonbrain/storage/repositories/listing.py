@@ -40,10 +40,12 @@ from commonbrain.storage.schema.memories import entities, memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
+    VIEWER,
     given_list,
     in_tenant,
     is_tag,
     listed,
+    open_to,
     shows_tags,
     timeless,
     unindexed,
@@ -53,7 +55,11 @@ _BUILT_MAX: Final = 256
 _FROM_SOURCE_MAX: Final = 100
 _FROM_SOURCE: Final = (
     select(memories.c.id)
-    .where(memories.c.tenant_id == TENANT, memories.c.source_ref == bindparam("source"))
+    .where(
+        memories.c.tenant_id == TENANT,
+        memories.c.source_ref == bindparam("source"),
+        open_to(VIEWER),
+    )
     .order_by(memories.c.id)
     .limit(bindparam("limit"))
 )
@@ -83,9 +89,9 @@ class ListingRepository:
             return walked
         return self._keys(_KeyRange(order=order, after=after, is_sorted=True), scope, limit=limit)
 
-    def with_source(self, source_ref: str) -> list[int]:
-        """List the first memories of any state with a `source_ref`, oldest first."""
-        given = {"source": source_ref, "limit": _FROM_SOURCE_MAX}
+    def with_source(self, source_ref: str, *, viewer: str) -> list[int]:
+        """List the first memories of any state with a `source_ref` that an agent may see."""
+        given = {"source": source_ref, "viewer": viewer, "limit": _FROM_SOURCE_MAX}
         return [id_ for (id_,) in self.work.rows(_FROM_SOURCE, given)]
 
     def groups(self, scope: ListScope) -> list[MemoryGroup]:
