@@ -274,7 +274,7 @@ def test_fields_of_a_memory_are_columns_with_checked_bounds(
         row = connection.exec_driver_sql(f"SELECT {names} FROM memories").one()  # noqa: S608 constants
         hashed = connection.exec_driver_sql("SELECT semantic_hash FROM memories").scalar_one()
 
-    assert row == ("untrusted_web", 0.6, 0.7, "a.md:1", at, at, None, "active")
+    assert row == ("untrusted_web", 0.6, 0.5, "a.md:1", at, at, None, "active")
     assert len(hashed) == 32
     for assignment in (
         "confidence = 1.1",

@@ -59,8 +59,10 @@ _DRAWS = 16
 """Ids to try: two million fit into a millisecond, so the first is nearly always free."""
 
 
-def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> Memory:
-    """Build the row of an accepted draft, without an id."""
+def build_memory(
+    prepared: PreparedDraft, caller: Caller, *, now: datetime, revision: int = 0
+) -> Memory:
+    """Build the row of an accepted draft, without an id; `revision` counts earlier values."""
     draft, admitted = prepared.draft, prepared.admitted
     given_time = instant(draft.occurred_at) if draft.occurred_at else now
     occurred_at = effective_time(given_time, now=now)
@@ -73,7 +75,8 @@ def build_memory(prepared: PreparedDraft, caller: Caller, *, now: datetime) -> M
         headline=admitted.headline,
         body=admitted.body,
         detail=admitted.detail,
-        state=_initial_state(prepared, salient=salient),
+        state=_initial_state(prepared, salient=salient, is_revision=revision > 0),
+        superseded_count=revision,
         scope=prepared.scope,
         project=prepared.project,
         agent=prepared.agent,
@@ -282,10 +285,11 @@ def open_thread(
     raise _random_source_error()
 
 
-def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
+def _initial_state(prepared: PreparedDraft, *, salient: float, is_revision: bool) -> State:
     """Quarantine what would bind or reach more than its authority may without a person.
 
-    A fact or event that says too little is archived, unless its source pinned or weighed it.
+    A fact or event that says too little is archived, unless its source pinned or weighed it, or it
+    corrects another.
     """
     if prepared.draft.is_candidate:
         return State.CANDIDATE
@@ -297,7 +301,7 @@ def _initial_state(prepared: PreparedDraft, *, salient: float) -> State:
         return State.QUARANTINED
     is_low = salient < prepared.parameters.salience_min
     is_told = prepared.draft.pinned or prepared.draft.salience is not None
-    may_rest = kind in _MAY_REST and not is_told
+    may_rest = kind in _MAY_REST and not (is_told or is_revision)
     return State.ARCHIVED if is_low and may_rest else State.ACTIVE
 
 

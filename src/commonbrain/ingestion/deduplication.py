@@ -231,10 +231,13 @@ def check_duplicates(
         return DuplicateCheck(decision=Unique())
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique(), warnings=_not_compared(prepared))
+    # A revision names what it is about, so that hints at more would only repeat it.
+    floor = space.similar_threshold if context.options.revision_number else 0.0
     comparable = [
         neighbour
         for neighbour in near
         if neighbour.memory.kind is kind
+        and neighbour.similarity >= floor
         and neighbour.memory.id not in context.options.exclude_ids
         and _is_readable(context, neighbour.memory, prepared=prepared)
         and not neighbour.memory.is_over(context.now)

@@ -447,9 +447,9 @@ def _store_new(
             near = (of,)
             kind = prepared.admitted.kind
             warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
-    made = build_memory(prepared, context.caller, now=context.now)
-    revision = _revision(made, number=options.revision_number)
-    memory = commit(context, options.as_proposal(revision), prepared=prepared)
+    revision = options.revision_number
+    made = build_memory(prepared, context.caller, now=context.now, revision=revision)
+    memory = commit(context, options.as_proposal(made), prepared=prepared)
     link_sources(context, memory, draft=prepared.draft)
     suggested, changes = _relate(context, memory, prepared=prepared, near=neighbours)
     # An author who says why a text is distinct says that the others hold too.
@@ -474,13 +474,6 @@ _HELD_REASONS: Final = {
     "reach everybody but was captured or comes from the web: it is stored, not recalled.",
     State.CANDIDATE: "It is a proposal: it is not recalled until it is approved.",
 }
-
-
-def _revision(memory: Memory, *, number: int) -> Memory:
-    """Return a memory as a revision; it is what holds now, however little it says."""
-    is_archived = number > 0 and memory.state is State.ARCHIVED
-    state = State.ACTIVE if is_archived else memory.state
-    return replace(memory, superseded_count=number, state=state)
 
 
 def _stored(

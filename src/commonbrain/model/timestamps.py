@@ -50,7 +50,8 @@ def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
             day = date.fromisoformat(stripped)
             midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
             return midnight + timedelta(days=1, milliseconds=-1) if ends_day else midnight
-        return to_utc(datetime.fromisoformat(stripped))
+        given = datetime.fromisoformat(stripped)
+        return to_utc(given.astimezone(UTC) if given.tzinfo else given)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(
             f"{text[:80]!r} is not a time.",

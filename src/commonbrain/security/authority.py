@@ -108,10 +108,10 @@ def author_agent(draft: Draft, caller: Caller) -> str:
 def agent_named(name: str | None, caller: Caller) -> str:
     """Return the agent of what a source says that a name wrote.
 
-    A person who is an admin, and could give any agent a key, imports in the names of the authors;
-    what others import is theirs.
+    An admin, who could give any agent a key, imports in the names of the authors; what others
+    import is theirs, and so is what a model imports for an admin.
     """
-    may_name = caller.role is Role.ADMIN and caller.authority is Authority.PERSON
+    may_name = caller.role is Role.ADMIN and caller.authority.covers(Authority.MODEL)
     if not (may_name and name) or name in NOBODYS_NAMES:
         return caller.agent
     return name if name.isprintable() and len(name) <= NAME_CHARS_MAX else caller.agent
