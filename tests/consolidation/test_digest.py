@@ -150,7 +150,7 @@ def test_settled_open_point_is_left_out_of_the_digest() -> None:
 IDLE = ("Ann sat on the bench and watched the gulls for an hour while boats came and went.",) * 9
 
 
-def test_open_point_that_was_taken_up_gets_no_further_room() -> None:
+def test_open_point_that_was_taken_up_gets_no_more_than_its_share() -> None:
     texts = (
         "We still need an owner for the backup job.",
         "Ann took over the backup job and owns it now.",
