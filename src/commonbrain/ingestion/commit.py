@@ -300,8 +300,8 @@ def _initial_state(prepared: PreparedDraft, *, salient: float, is_revision: bool
     if is_extracted or awaits_person(kind, detail, scope=prepared.scope, authority=authority):
         return State.QUARANTINED
     is_low = salient < prepared.parameters.salience_min
-    is_told = prepared.draft.pinned or prepared.draft.salience is not None
-    may_rest = kind in _MAY_REST and not (is_told or is_revision)
+    is_given = prepared.draft.pinned or prepared.draft.salience is not None
+    may_rest = kind in _MAY_REST and not (is_given or is_revision)
     return State.ARCHIVED if is_low and may_rest else State.ACTIVE
 
 
