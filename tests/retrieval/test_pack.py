@@ -174,7 +174,11 @@ def test_history_and_sources_take_no_tokens_from_items(
 ) -> None:
     bare = pack([replace(one, earlier=None, source=None) for one in ranked], budget)
     packed = pack(ranked, budget)
-    assert [replace(item, earlier=None, source=None) for item in packed.items] == [*bare.items]
+    plain = {"earlier": None, "source": None, "is_ranked": False}
+    # Scores and tags come last, from what history and sources leave.
+    assert [replace(item, **plain) for item in packed.items] == [
+        replace(item, is_ranked=False) for item in bare.items
+    ]
     source_ids = [item.source.id for item in packed.items if item.source and item.source.kind]
     assert len(source_ids) == len(set(source_ids))
     assert not {item.id for item in packed.items} & set(source_ids)
