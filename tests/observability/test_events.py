@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -74,8 +73,8 @@ def test_event_contains_no_text_of_the_arguments(brain: Brain) -> None:
     call(brain, "remember", text=f"The token is {secret}", tags=["harbour"])
     call(brain, "recall", query=f"which token is {secret}", kinds=["fact"], max_items=3)
     second, first = (event.args for event in sorted(events(brain), key=lambda one: one.tool))
-    assert re.fullmatch(rf"tokens=\d+ tags=<1> text=<{13 + len(secret)} characters>", first)
-    assert re.match("tokens=[0-9]+ kinds=<1> max_items=3 query=<", second)
+    assert first == f"tags=<1> text=<{13 + len(secret)} characters>"
+    assert second.startswith("kinds=<1> max_items=3 query=<")
 
 
 def test_visible_arguments_are_ids_numbers_and_words_of_closed_sets() -> None:

@@ -20,7 +20,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
@@ -250,7 +250,7 @@ def test_model_of_a_changed_artifact_does_not_serve(lived_in: Brain) -> None:
         tx.models.add(replace(card, id=1, state=ModelState.ACTIVE))
     [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
     assert not good.warnings
-    assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"
+    assert lived_in.get(good.id or "").salience > KINDS[Kind.EVENT].salience
     get = lived_in.services.blobs().get
     with_broken_model = with_salience(
         lived_in, lambda digest: load_salience(get(digest).replace(b'"rule"', b'"role"'))

@@ -201,6 +201,7 @@ class Ear(Telemetry):
 def test_time_lost_by_a_failed_replica_is_not_counted_as_retrieval(
     brain: Brain, clock: FakeClock
 ) -> None:
+    brain.remember("The kettle is on the stove", kind="fact")
     ear = Ear()
     failing = cast("Store", Failing(brain.services.store, clock))
     services = replace(brain.services, store=failing, telemetry=ear)

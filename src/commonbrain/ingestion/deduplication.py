@@ -231,8 +231,9 @@ def check_duplicates(
         return DuplicateCheck(decision=Unique())
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique(), warnings=_not_compared(prepared))
-    # A revision names what it is about, so that hints at more would only repeat it.
-    floor = space.similar_threshold if context.options.revision_number else 0.0
+    # A revision names what it is about, and a tenant may say what is similar.
+    is_said = context.options.revision_number or prepared.parameters.similar_threshold is not None
+    floor = space.similar_threshold if is_said else 0.0
     comparable = [
         neighbour
         for neighbour in near
