@@ -174,16 +174,12 @@ def test_history_and_sources_take_no_tokens_from_items(
 ) -> None:
     bare = pack([replace(one, earlier=None, source=None) for one in ranked], budget)
     packed = pack(ranked, budget)
-    plain = {"earlier": None, "source": None, "is_ranked": False}
-    # Scores and tags come last, from what history and sources leave.
-    assert [replace(item, **plain) for item in packed.items] == [
-        replace(item, is_ranked=False) for item in bare.items
-    ]
+    plain = {"earlier": None, "source": None, "is_ranked": False}  # Scores come last of all.
+    assert [replace(i, **plain) for i in packed.items] == [replace(i, **plain) for i in bare.items]
     source_ids = [item.source.id for item in packed.items if item.source and item.source.kind]
     assert len(source_ids) == len(set(source_ids))
     assert not {item.id for item in packed.items} & set(source_ids)
-    extended = [item for item in packed.items if item.earlier or item.source]
-    assert all(item.headline is not None for item in extended)
+    assert all(item.headline is not None for item in packed.items if item.earlier or item.source)
 
 
 def test_item_shows_its_earlier_value_and_its_source_turn() -> None:
