@@ -12,6 +12,7 @@ from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.scope import Role
 from commonbrain.observability.tool_events import visible_parameters
 from commonbrain.testing.builders import NOON, FakeClock, a_brain
+from tests.asking import stored
 from tests.observability.reading import TOOLS, an_event, call, events
 
 
@@ -34,6 +35,13 @@ def test_each_call_leaves_an_event_with_agent_tool_and_outcome(brain: Brain) -> 
 
 def test_event_without_a_session_has_an_empty_one(brain: Brain) -> None:
     call(brain, "status")
+    [event] = events(brain)
+    assert event.session == ""
+
+
+def test_event_of_a_reader_is_not_of_the_session_of_what_it_reads(brain: Brain) -> None:
+    one = stored(brain.acting_as(session="s1"), "The kettle is on the stove")
+    call(brain, "get", id=one)
     [event] = events(brain)
     assert event.session == ""
 
@@ -61,7 +69,7 @@ def test_event_has_the_duration_of_its_call(path: Path) -> None:
             clock.move(timedelta(seconds=11))
             return None
 
-        slow = replace(TOOLS["status"], handle=dawdle, render_text=str)
+        slow = replace(TOOLS["status"], handle=dawdle)
         dispatch(slow, brain, request=slow.request.model_validate({}))
         [event] = events(brain)
     assert event.duration_ms == 11_000

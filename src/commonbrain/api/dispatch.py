@@ -40,9 +40,10 @@ class Call:
     """Tokens of the memories that its caller is shown, where the reply counts them."""
 
     def record_reply(self, operation: Operation[Any, ReplyT], reply: ReplyT) -> None:
-        """Record the exit code of a reply, the tokens that it counts, and the session it names."""
+        """Record the exit code of a reply, the tokens that it counts, and what a boot started."""
         self.record_exit_code(operation.exit_code(reply))
-        self.session = getattr(reply, "session", None)
+        # A memory names a session too, which is its author's.
+        self.session = getattr(reply, "session", None) if operation.name == "boot" else None
         self.tokens = getattr(reply, "tokens", 0)
 
     def record_exit_code(self, exit_code: int) -> None:
