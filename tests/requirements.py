@@ -52,7 +52,7 @@ GROUPS: Final = {
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 20,  # security and tenancy
+    "ST": 21,  # security and tenancy
     "JB": 15,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
@@ -347,6 +347,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-18", "People log in to the page at their OpenID provider, on both engines."),
     Adopted("ST-19", "A forged, foreign, late or repeated answer of a provider logs nobody in."),
     Adopted("ST-20", "A sealed store has no readable byte and opens with its key alone."),
+    Adopted("ST-21", "An invitation is exchanged for a key once, and opens nothing else."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

@@ -65,6 +65,10 @@ class KeyRing:
             raise AuthenticationError("This credential is not known.", hint="Give another one.")
         return self.callers[credential]
 
+    def invited(self, credential: str | None, *, address: str | None) -> Caller:
+        self.admit(credential, address=address)
+        raise AuthenticationError("No key of the test is an invitation.", hint="Call with it.")
+
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
         return self.callers.get(credential or "") if address is not None else None
 

@@ -60,7 +60,7 @@ PARTS: Mapping[str, Sequence[str]] = MappingProxyType(
         "learn": ["learning", "train-a-reranker"],
         "models": ["change-the-embedding-model", "choose-an-embedding-model", "rerank-*"],
         "server": [
-            *("call-a-server-from-code", "manage-access", "run-a-server"),
+            *("call-a-server-from-code", "manage-access", "run-a-server", "set-up-a-team"),
             *("migrate-to-postgres", "operate", "read-from-replicas", "run-on-postgres"),
         ],
     }

@@ -41,7 +41,15 @@ from commonbrain.integrations import (
 )
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
-from commonbrain.runtime.remote import KEY_VARIABLE, endpoint, expand_home, read_key, validate_key
+from commonbrain.runtime.remote import (
+    KEY_VARIABLE,
+    endpoint,
+    exchange_invitation,
+    expand_home,
+    read_key,
+    split_invitation,
+    validate_key,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +148,8 @@ def connect_client(state: GlobalOptions, connect_options: ConnectOptions) -> Non
     """
     if connect_options.key_file is not None:
         connect_options = replace(connect_options, key_file=expand_home(connect_options.key_file))
-    typed_key = _prompt_for_key(connect_options)
+    connect_options, invitation = _read_invitation(connect_options)
+    typed_key = invitation or _prompt_for_key(connect_options)
     if typed_key is not None:
         connect_options = replace(connect_options, key_file=typed_key.path)
     changes = plan_changes(state, connect_options)
@@ -260,10 +269,25 @@ def _remote(state: GlobalOptions, connect_options: ConnectOptions, *, url: str) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRequest:
-    """A key that was typed in, and the file to store it in."""
+    """A key that was typed in, or an invitation to exchange for it, and where to store it."""
 
     path: Path
     key: str
+    invited_to: str | None = None
+    """The server whose invitation it is; None of a key."""
+
+
+def _read_invitation(options: ConnectOptions) -> tuple[ConnectOptions, ConnectRequest | None]:
+    """Split the link of an invitation, which is exchanged once all else is known to be right."""
+    url, invitation = split_invitation(options.url or "")
+    if invitation is None:
+        return options, None
+    if options.no_key or options.key_file is not None:
+        raise InvalidInputError(
+            "The link gives a key of its own.", hint="Leave out --key-file and --no-key."
+        )
+    request = ConnectRequest(path=_key_path(endpoint(url)), key=invitation, invited_to=url)
+    return replace(options, url=url), request
 
 
 def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
@@ -291,8 +315,11 @@ def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
     key = validate_key(typer.prompt(question, default="", show_default=False, hide_input=True))
     if key is None:
         return None
-    name = at.netloc.replace(":", "_")
-    return ConnectRequest(path=_keys_folder() / name, key=key)
+    return ConnectRequest(path=_key_path(at), key=key)
+
+
+def _key_path(at: SplitResult) -> Path:
+    return _keys_folder() / at.netloc.replace(":", "_")
 
 
 def _keys_folder() -> Path:
@@ -305,7 +332,10 @@ def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     if is_dry_run:
         print_line(f"The key would go to {typed_key.path}.")
         return
-    apply(ConfigEdit(path=typed_key.path, before=read(typed_key.path), after=f"{typed_key.key}\n"))
+    before, key, server = read(typed_key.path), typed_key.key, typed_key.invited_to
+    if server is not None:
+        key = exchange_invitation(server, key)
+    apply(ConfigEdit(path=typed_key.path, before=before, after=f"{key}\n"))
     print_line(f"The key is in {typed_key.path}.")
 
 

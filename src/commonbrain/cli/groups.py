@@ -121,6 +121,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "agent enable": "brain agent enable codex",
     "key list": "brain key list --agent codex",
     "key create": "brain key create codex --days 90",
+    "key invite": "brain key invite ann --role writer",
     "key rotate": "brain key rotate cb_acme_1a2b3c4d --minutes 60",
     "key revoke": "brain key revoke cb_acme_1a2b3c4d",
     "store upgrade": "brain store upgrade",

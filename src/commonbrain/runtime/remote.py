@@ -211,12 +211,48 @@ def endpoint(url: str) -> SplitResult:
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_usable, parts = False, urlsplit("")
-    if not is_usable or parts.username or parts.query:
+    if not is_usable or parts.username or parts.query or parts.fragment:
         raise InvalidInputError(
             "The URL cannot be used.", hint="Give one such as http://127.0.0.1:8377."
         )
     path = parts.path.rstrip("/")
     return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
+
+
+_JOIN: Final = "/join"
+_JOIN_S: Final = 30
+_KEY_BYTES_MAX: Final = 10_000
+
+
+def split_invitation(url: str) -> tuple[str, str | None]:
+    """Split the link of an invitation, `URL/join#INVITATION`; another URL is returned whole."""
+    at, _, invitation = url.partition("#")
+    if not at.endswith(_JOIN) or not invitation:
+        return url, None
+    return at.removesuffix(_JOIN), validate_key(invitation)
+
+
+def exchange_invitation(url: str, invitation: str) -> str:
+    """Exchange an invitation to the server at `url` for a key of one's own; it works once.
+
+    Raises:
+        InvalidInputError: the URL is not valid.
+        UnavailableError: nothing answers; or the server refuses it, as used, over or revoked.
+
+    """
+    at = endpoint(url)
+    path = at.path.removesuffix("/mcp") + "/v1/join"
+    reply = post(
+        at._replace(path=path),
+        b"",
+        headers={"Authorization": f"Bearer {invitation}", "Accept": "application/json"},
+        timeout_s=_JOIN_S,
+        bytes_max=_KEY_BYTES_MAX,
+    )
+    key = validate_key(str(reply.body.get("key", "")))
+    if key is None:
+        raise reply.error()
+    return key
 
 
 def expand_home(file: Path) -> Path:

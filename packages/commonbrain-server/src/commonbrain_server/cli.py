@@ -39,7 +39,7 @@ def serve(  # noqa: PLR0913 options of the command
     options = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
     settings = _server_settings(state, {**options, "allow_hosts": allow_host})
     # Help and completion do without the server.
-    from commonbrain_server.http.server import prepare, url_of  # noqa: PLC0415
+    from commonbrain_server.http.server import prepare  # noqa: PLC0415
     from commonbrain_server.http.server import serve as serve_until_stopped  # noqa: PLC0415
 
     # Workers open the store themselves, and receive no options.
@@ -47,8 +47,14 @@ def serve(  # noqa: PLR0913 options of the command
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
     prepare(settings)
     typer.echo(
-        f"Serving at {url_of(settings)}: the page at /, REST under /v1, MCP at /mcp.", err=True
+        f"Serving at {settings.public_url}: the page at /, REST under /v1, MCP at /mcp.", err=True
     )
+    if settings.is_named_by_nobody:
+        typer.echo(
+            f"Nobody calls a machine {settings.host}, and requests to other names are refused: "
+            f"add --url http://NAME:{settings.port} with the name that others use.",
+            err=True,
+        )
     serve_until_stopped(settings)
 
 
@@ -69,12 +75,11 @@ def dev(
         dev_server,
         prepare,
         serve,
-        url_of,
     )
 
     with stopped_by_signals(), dev_server(folder.expanduser().absolute()) as server:
         prepare(settings)
-        url, load = url_of(settings), f". {shlex.quote(str(server.environment))}"
+        url, load = settings.public_url, f". {shlex.quote(str(server.environment))}"
         summary = {
             "Page": url,
             "REST": f"{url}/v1, described at {url}/openapi.json",

@@ -48,6 +48,7 @@ class KeyLogin:
         routes = [
             Route("/login", shown.show_login),
             Route("/login", shown.log_in, methods=["POST"]),
+            Route("/join", shown.show_invitation),
         ]
         if self.provider is not None:
             start = partial(shown.log_in_at_provider, self.provider)
@@ -126,6 +127,10 @@ class _LoginPages:
             here = link("/login", next="" if next_ == "/" else next_)
             return redirect(public.rstrip("/") + here)
         return self._show_form(request, next_=next_)
+
+    async def show_invitation(self, request: Request) -> Response:
+        """Tell who opens the link of an invitation what to do with it."""
+        return self.page.render(request, "invitation.html", values={})
 
     async def log_in(self, request: Request) -> Response:
         """Start the session of a key or a token."""

@@ -110,7 +110,7 @@ class ServerSettings(EnvironmentSettings, frozen=True):
         default=None,
         max_length=2000,
         pattern=r"^https?://[^/\s]+(/[^\s]*[^/\s])?$",
-        description="Public URL of the server, if it runs under a reverse proxy.",
+        description="Public URL, under which others reach the server; its host is accepted.",
     )
     allow_hosts: list[str] = Field(
         default=[],
@@ -159,6 +159,17 @@ class ServerSettings(EnvironmentSettings, frozen=True):
         le=600,
         description="Seconds that running calls have to finish at shutdown.",
     )
+
+    @property
+    def public_url(self) -> str:
+        """The server's URL for its callers, without a trailing slash."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.url or f"http://{host}:{self.port}"
+
+    @property
+    def is_named_by_nobody(self) -> bool:
+        """Whether it listens on all addresses, and no name is set by which others call it."""
+        return self.host in {"0.0.0.0", "::"} and not (self.url or self.allow_hosts)  # noqa: S104
 
 
 def load_token_settings() -> TokenSettings:

@@ -31,6 +31,7 @@ from commonbrain.storage.interface import (
 )
 from commonbrain.storage.retention_rules import Retention
 from commonbrain_server.guard import guard_of
+from commonbrain_server.security.authentication import invalid_invitation
 from commonbrain_server.security.key_texts import (
     PREFIX_CHARS,
     SECRET_CHARS,
@@ -214,6 +215,41 @@ class AdministerTenant:
             self._add(tx, key, action="key_rotate")
             end = now + timedelta(minutes=minutes)
             KeyRepository(tx.work).end_key(prefix, revoked_at=None, expires_at=end)
+        return NewKey(key=key, text=text)
+
+    def accept_invitation(self) -> NewKey:
+        """Exchange the caller's invitation for a key with all of the agent's role, once.
+
+        Raises:
+            AuthenticationError: it is no invitation, or somebody has used it.
+            LimitExceededError: `quota_exceeded`, there are too many keys.
+
+        """
+        prefix = self.caller.admission.credential if self.caller.admission else ""
+        text = self._drawn()
+        password_hash = _hasher().hash(text.secret)
+        now = self.services.clock.now()
+        with self.services.store.begin(self.caller.tenant) as tx:
+            keys = KeyRepository(tx.work)
+            old = keys.key(prefix)
+            is_taken = (
+                old is not None
+                and old.is_invitation
+                and old.is_good(now)
+                and keys.end_key(prefix, revoked_at=now, expires_at=now)
+            )
+            if old is None or not is_taken:
+                raise invalid_invitation()
+            key = replace(
+                old,
+                prefix=text.prefix,
+                scopes=(),
+                seal=password_hash,
+                created_at=now,
+                expires_at=None,
+                last_used_at=None,
+            )
+            self._add(tx, key, action="key_join")
         return NewKey(key=key, text=text)
 
     def revoke_key(self, prefix: str) -> ApiKey:

@@ -129,7 +129,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         "admin",
         "Manage agents, keys and policy.",
         *_grouped("agent", "list", "set", "disable", "enable"),
-        *_grouped("key", "list", "create", "rotate", "revoke"),
+        *_grouped("key", "list", "create", "invite", "rotate", "revoke"),
         *_grouped("tenant", "usage", "refusals"),
         tool=Profile.OPERATOR,
         extra="server",

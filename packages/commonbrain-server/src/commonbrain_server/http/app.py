@@ -64,6 +64,7 @@ from commonbrain_server.http.rest import (
     FileUploads,
     register_compat_routes,
     register_file_routes,
+    register_invitations,
     register_routes,
 )
 from commonbrain_server.http.sessions import (
@@ -305,6 +306,7 @@ def make_app(
     )
     app.include_router(register_file_routes(authenticator, uploads))
     app.include_router(register_compat_routes(authenticator))
+    app.include_router(register_invitations(authenticator))
     _add_health(app, authenticator)
     app.router.routes.append(Route(MCP_PATH, endpoint=transport))
     app.add_middleware(TracingMiddleware)

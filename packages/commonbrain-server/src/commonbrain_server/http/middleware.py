@@ -28,6 +28,8 @@ _SAFE: Final = {
     "X-Frame-Options": "DENY",
 }
 """Default headers for browsers; no response is a page."""
+JOIN_PATH: Final = "/v1/join"
+"""The path of an invitation, which is a credential for nothing else."""
 _ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
 """Paths that accept a body, from authenticated callers only."""
 
@@ -78,7 +80,8 @@ class RequestLimitsMiddleware:
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
         """Read the body of an authenticated request, so that strangers cannot fill the memory."""
-        if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
+        has_body = scope["path"].startswith(_ALLOWED_METHODS) and scope["path"] != JOIN_PATH
+        if scope["method"] != "POST" or not has_body:
             # No other request has a body that is used.
             return b""
         return await self.reject(HTTPConnection(scope)) or await self._body(

@@ -22,18 +22,25 @@ from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
+from commonbrain.api.thread_limiter import leave_lanes
 from commonbrain.client import Brain
 from commonbrain.folders import temporary_folder
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, Role
-from commonbrain_server.http.authentication import KEY_HEADER, RequestAuthenticator
+from commonbrain_server.http.authentication import (
+    KEY_HEADER,
+    RequestAuthenticator,
+    credential_of,
+)
 from commonbrain_server.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
 from commonbrain_server.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
 from commonbrain_server.http.hooks import HOOK
+from commonbrain_server.http.middleware import JOIN_PATH
 from commonbrain_server.http.problems import body_too_large, body_too_slow
 from commonbrain_server.http.sessions import SESSION_HEADER, named_session
+from commonbrain_server.tenants import AdministerTenant
 from commonbrain_server.upload_places import UploadPlaces
 
 SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
@@ -265,6 +272,49 @@ def _unless_known(response: Response, known: str | None) -> Response:
         return Response(status_code=304, headers=headers)
     response.headers.update(headers)
     return response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinReply:
+    """The key that an invitation was exchanged for; it cannot be shown again."""
+
+    key: str
+    tenant: str
+    agent: str
+
+
+def register_invitations(authenticator: RequestAuthenticator) -> APIRouter:
+    """Build the route that exchanges an invitation for a key."""
+    router = APIRouter(tags=["v1"], responses=PROBLEMS)
+
+    async def join(
+        request: Request, _invitation: Annotated[object, Security(_BEARER)]
+    ) -> JoinReply:
+        leave_lanes()
+        address = request.client.host if request.client else None
+        return await authenticator.threads.run(
+            partial(_join, authenticator, credential_of(request), address=address)
+        )
+
+    router.add_api_route(
+        JOIN_PATH,
+        join,
+        methods=["POST"],
+        response_model=JoinReply,
+        operation_id="join",
+        summary="Join",
+        description="Exchange an invitation, the credential, for a key of its agent, once.",
+        openapi_extra={REPEATABLE: False},
+    )
+    return router
+
+
+def _join(
+    authenticator: RequestAuthenticator, credential: str | None, *, address: str | None
+) -> JoinReply:
+    caller = authenticator.access.invited(credential, address=address)
+    new = AdministerTenant(authenticator.brain.services, caller).accept_invitation()
+    return JoinReply(key=str(new.text), tenant=caller.tenant, agent=caller.agent)
 
 
 def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:

@@ -19,6 +19,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
@@ -265,11 +266,14 @@ def make_worker() -> FastAPI:
     brain = open_brain(server_name="serve")
     report_replicas(brain)
     access = make_authenticator(settings, brain)
-    hosts = LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)}
+    public_host = urlsplit(settings.public_url).hostname or ""
+    hosts = LOOPBACK | {public_host, *map(str.lower, (settings.host, *settings.allow_hosts))}
     app = make_app(
         brain,
         access,
-        resource=ProtectedResource(url=url_of(settings), issuer=load_token_settings().jwt_issuer),
+        resource=ProtectedResource(
+            url=settings.public_url, issuer=load_token_settings().jwt_issuer
+        ),
         hosts=hosts,
         limits=BodyLimits(
             body_bytes_max=settings.body_bytes_max,
@@ -298,7 +302,9 @@ def _page_login(
     if settings.open:
         return OpenSessions(access=access, clock=brain.services.clock), OpenLogin()
     sessions = make_page_sessions(brain, access, settings=settings)
-    return sessions, KeyLogin(provider=make_provider_login(brain, sessions, url=url_of(settings)))
+    return sessions, KeyLogin(
+        provider=make_provider_login(brain, sessions, url=settings.public_url)
+    )
 
 
 def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
@@ -309,12 +315,6 @@ def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
 
     """
     return make_local_access(brain.caller) if settings.open else make_access(brain)
-
-
-def url_of(settings: ServerSettings) -> str:
-    """Return the server's public URL."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return settings.url or f"http://{host}:{settings.port}"
 
 
 def proxies_of(settings: ServerSettings) -> list[str]:

@@ -1,9 +1,10 @@
 """The operation admin: agents, keys, policy, usage and refusals of a tenant."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -18,6 +19,7 @@ from commonbrain.api.operation import (
     verb_command,
 )
 from commonbrain.client import Brain
+from commonbrain.hosts import is_local_host, is_url
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
 from commonbrain.model.paging import Listing, Page, more_line
@@ -26,6 +28,7 @@ from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
 from commonbrain_server.security.key_texts import KEY_SIGN
 from commonbrain_server.security.keys import Agent, ApiKey, KeyScope
+from commonbrain_server.settings import load_server_settings
 from commonbrain_server.tenants import (
     AdministerTenant,
     AgentRequest,
@@ -70,6 +73,14 @@ ADMIN_COMMANDS: Final = (
     verb_command("key list", "List keys, valid or not, the newest first.", op="keys"),
     verb_command(
         "key create", "Create a key for an agent and show it once.", "agent", op="key_create"
+    ),
+    Command(
+        name="key invite",
+        purpose="Make a link that gives a colleague a key of their own, once, within a week.",
+        preset={"op": "key_create", "scopes": ["join"], "days": 7},
+        fields=_AGENT | {"role", "label"},
+        positional=("agent",),
+        required=_AGENT,
     ),
     verb_command(
         "key rotate",
@@ -143,7 +154,9 @@ class AdminRequest(VerbRequest):
     key: Name = Field(default=None, description="The 8 digits of key_rotate, key_revoke")
     label: Name = Field(default=None, description="key_create: its purpose")
     scopes: list[KeyScope] = Field(
-        default=[], description="key_create: read, write, admin; none: all of the agent's role"
+        default=[],
+        description="key_create: read, write, admin; none: all of the agent's role; join: an "
+        "invitation, whose link is exchanged for a key once",
     )
     networks: list[str] = Field(
         default=[], description="key_create: allowed addresses or networks; none: any"
@@ -200,7 +213,7 @@ class AdminReply:
     agents: tuple[Agent, ...] | None = None
     keys: tuple[KeyView, ...] | None = None
     secret: str | None = None
-    """The text of a new key; it is not stored and cannot be shown again."""
+    """A new key, or the link of an invitation; it is not stored and cannot be shown again."""
     policy: Policy | None = None
     usage: Usage | None = None
     refusals: tuple[AccessEntry, ...] | None = None
@@ -215,7 +228,11 @@ _Call = Callable[[AdministerTenant, AdminRequest], _Parts]
 
 
 def _new_key_parts(new: NewKey) -> _Parts:
-    return {"keys": (_to_key_view(new.key),), "secret": str(new.text)}
+    secret = str(new.text)
+    if new.key.is_invitation:
+        # Browsers do not send what follows the #, so that no log of a server has it.
+        secret = f"{load_server_settings().public_url}/join#{secret}"
+    return {"keys": (_to_key_view(new.key),), "secret": secret}
 
 
 def _create(govern: AdministerTenant, request: AdminRequest) -> _Parts:
@@ -364,7 +381,7 @@ def _render(reply: AdminReply) -> str:
     lines = [*(_render_agent(one) for one in reply.agents or ())]
     lines += (_render_key(one) for one in reply.keys or ())
     if reply.secret is not None:
-        lines.append(f"The key, which is not stored and never shown again: {reply.secret}")
+        lines += _render_secret(reply.secret)
     if reply.policy is not None:
         lines.append(render_policy(reply.policy))
     if reply.usage is not None:
@@ -372,6 +389,16 @@ def _render(reply: AdminReply) -> str:
     lines += (_render_denial(one) for one in reply.refusals or ())
     lines += more_line(reply.more, reply.next)
     return "\n".join(inert_line(line) for line in lines) or f"No {reply.op} in {reply.tenant}."
+
+
+def _render_secret(secret: str) -> Iterator[str]:
+    if not is_url(secret):
+        yield f"The key, which is not stored and never shown again: {secret}"
+        return
+    yield "The link, which works once and is never shown again. Who gets it runs:"
+    yield f"brain connect CLIENT --url '{secret}'"
+    if is_local_host(urlsplit(secret).hostname or ""):
+        yield "Only this machine reaches it: set COMMONBRAIN_SERVE_URL to the server's public URL."
 
 
 def render_usage(usage: Usage) -> str:

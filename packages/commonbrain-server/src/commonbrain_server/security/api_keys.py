@@ -29,6 +29,7 @@ from commonbrain_server.security.authentication import (
     Principal,
     check_not_suspended,
     invalid_credential,
+    invalid_invitation,
     make_caller,
 )
 from commonbrain_server.security.denials import AccessDenials
@@ -92,6 +93,21 @@ class ApiKeyAuthenticator:
             self._note(text.tenant, error, known=known)
             raise
         self._note_use(digest, known)
+        return known.caller
+
+    def invited(self, credential: str | None, *, address: str | None) -> Caller:
+        """Return the agent that an invitation is for."""
+        text = read_key(credential or "")
+        if text is None:
+            self._count_wrong(address)
+            raise invalid_invitation()
+        try:
+            known = self._authenticate(text, self._digest(text), address=address)
+            check_use(known.key, known.principal, now=self.clock.now(), address=address)
+        except AuthenticationError:
+            raise invalid_invitation() from None
+        if not known.key.is_invitation:
+            raise invalid_invitation()
         return known.caller
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
@@ -208,7 +224,24 @@ class ApiKeyAuthenticator:
 
 
 def check_key(key: ApiKey, principal: Principal, *, now: datetime, address: str | None) -> None:
-    """Check that a key may be used now and from this address.
+    """Check that a key may make calls now and from this address.
+
+    Raises:
+        AuthenticationError: It was revoked, has expired or is an invitation.
+        RejectedError: As `check_use` raises.
+
+    """
+    check_use(key, principal, now=now, address=address)
+    if key.is_invitation:
+        raise AuthenticationError(
+            "An invitation makes no calls.",
+            code="invalid_credential",
+            hint="Exchange it for a key: brain connect CLIENT --url 'THE LINK'.",
+        )
+
+
+def check_use(key: ApiKey, principal: Principal, *, now: datetime, address: str | None) -> None:
+    """Check that a key may be used now and from this address, whatever for.
 
     Raises:
         AuthenticationError: It was revoked or has expired.

@@ -33,6 +33,16 @@ class Authenticator(Protocol):
         """
         ...
 
+    def invited(self, credential: str | None, *, address: str | None) -> Caller:
+        """Return the agent that an invitation is for, which may make no calls.
+
+        Raises:
+            AuthenticationError: `invalid_credential`, it is no invitation that is still good.
+            RejectedError: It may not be used from this address.
+
+        """
+        ...
+
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
         """Return the caller if it is cached, without I/O.
 
@@ -65,6 +75,10 @@ class LocalAuthenticator:
             )
         return self._caller
 
+    def invited(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
+        """Reject every invitation: no key is needed."""
+        raise invalid_invitation()
+
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:  # noqa: ARG002
         """Return the user if the call is from this machine."""
         return self._caller if address is not None and is_loopback(address) else None
@@ -90,6 +104,15 @@ def invalid_credential() -> AuthenticationError:
         "The credential is not valid.",
         code="invalid_credential",
         hint="Give a key or token that is neither wrong, over nor revoked.",
+    )
+
+
+def invalid_invitation() -> AuthenticationError:
+    """Create the error for an invitation that is used, over, revoked or none at all."""
+    return AuthenticationError(
+        "The invitation is not valid.",
+        code="invalid_credential",
+        hint="It was used, is over or revoked: ask for another one.",
     )
 
 
@@ -182,6 +205,10 @@ class AuthenticatorChain:
         if self.tokens is None:
             raise invalid_credential()
         return self.tokens.admit(credential, address=address)
+
+    def invited(self, credential: str | None, *, address: str | None) -> Caller:
+        """Return the agent that an invitation is for."""
+        return self.keys.invited(credential, address=address)
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
         """Return the caller of a cached key; tokens are verified on every call."""

@@ -23,11 +23,13 @@ class KeyScope(StrEnum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    JOIN = "join"
+    """Nothing but to be exchanged for a key of the agent's full role, once: an invitation."""
 
     @property
     def role(self) -> Role:
         """The role that it corresponds to."""
-        return tuple(Role)[tuple(KeyScope).index(self)]
+        return Role.READER if self is KeyScope.JOIN else tuple(Role)[tuple(KeyScope).index(self)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,11 @@ class ApiKey:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+
+    @property
+    def is_invitation(self) -> bool:
+        """Whether it is only good for a key of one's own."""
+        return KeyScope.JOIN in self.scopes
 
     def is_good(self, now: datetime) -> bool:
         """Return whether it is neither revoked nor expired."""
@@ -173,15 +180,19 @@ class KeyRepository:
         """Store a new key; return False, with nothing stored, if its prefix is taken."""
         return self.work.add(api_keys, {"tenant_id": self.work.tenant, **asdict(key)})
 
-    def end_key(self, prefix: str, *, revoked_at: datetime | None, expires_at: datetime) -> None:
-        """End a key at the given times; a time that is already set is never put off."""
+    def end_key(self, prefix: str, *, revoked_at: datetime | None, expires_at: datetime) -> bool:
+        """End a key at the given times; a time that is already set is never put off.
+
+        Returns whether this call revoked it, which one alone of several at once does.
+        """
         here = self.work.here(api_keys, prefix=prefix)
         ends = api_keys.c.expires_at
         sooner = update(api_keys).where(*here, or_(ends.is_(None), ends > expires_at))
         self.work.connection.execute(sooner.values(expires_at=expires_at))
-        if revoked_at is not None:
-            unrevoked = update(api_keys).where(*here, api_keys.c.revoked_at.is_(None))
-            self.work.connection.execute(unrevoked.values(revoked_at=revoked_at))
+        if revoked_at is None:
+            return False
+        unrevoked = update(api_keys).where(*here, api_keys.c.revoked_at.is_(None))
+        return bool(self.work.connection.execute(unrevoked.values(revoked_at=revoked_at)).rowcount)
 
     def used(self, prefixes: Sequence[str], *, at: datetime) -> None:
         """Record when keys were last used; the time never moves back."""

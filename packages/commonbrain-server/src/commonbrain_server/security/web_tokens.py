@@ -28,6 +28,7 @@ from commonbrain_server.security.authentication import (
     LruCache,
     Principal,
     invalid_credential,
+    invalid_invitation,
     name_token,
     narrow_token_role,
     token_caller,
@@ -165,6 +166,10 @@ class JwtAuthenticator:
             if principal.tenant is not None:
                 self._note(principal.tenant.name, agent, error=error)
             raise
+
+    def invited(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
+        """Reject every token: none is an invitation."""
+        raise invalid_invitation()
 
     def known(self, credential: str | None, *, address: str | None) -> None:
         """Return None: verifying a signature may fetch the issuer's keys."""
