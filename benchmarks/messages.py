@@ -135,10 +135,10 @@ def _act(tx: Transaction, sender: Brain) -> UnitOfWork:
 
 
 def _sends(crew: Sequence[Brain], *, to: str) -> Timing:
-    """Store messages that are prepared and embedded, each in a transaction of its own."""
-    ready = [
+    """Store messages, each in a transaction of its own, right after it is prepared and embedded."""
+    ready = (
         (sender, _ready(sender, number, to=to, embeds=True)) for number, sender in _turns(crew)
-    ]
+    )
     return timing(partial(_send, sender, one) for sender, one in ready)
 
 

@@ -494,3 +494,17 @@ def test_agent_reads_the_number_of_unread_messages_as_a_number(brain: Brain) -> 
     assert MESSAGE.to_agent_json(MESSAGE.handle(bo, request))["unread"] == 1
     many = MESSAGE.reply(op="inbox", messages=(), unread="1,000+")
     assert MESSAGE.to_agent_json(many)["unread"] == UNREAD_COUNTED_MAX == 1000
+
+
+def test_inbox_says_how_many_messages_are_left(brain: Brain) -> None:
+    ann, bo, _ = crew(brain)
+    for number in range(5):
+        ann.message.send("bo", f"Call {number}.")
+    first = bo.message.inbox(limit=2)
+    second = bo.message.inbox(limit=2, cursor=first.next)
+    bo.message.read([one.id for one in first.messages])
+    rest = bo.message.inbox(limit=2)
+    whole = bo.message.inbox(limit=2, all=True)
+    assert [(page.unread, page.more) for page in (first, second, rest, whole)] == [
+        ("5", 3), ("5", 1), ("3", 1), ("3", 3)
+    ]  # fmt: skip

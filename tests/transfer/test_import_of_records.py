@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import event
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
@@ -14,6 +15,7 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.messages import Receipt, ThreadStatus
 from commonbrain.model.scope import Role
 from commonbrain.retrieval.get import AnnotationView
+from commonbrain.storage.store import Store
 from commonbrain.transfer.importer import (
     Content,
     SourceAnnotation,
@@ -154,6 +156,21 @@ def test_closed_thread_of_a_source_is_closed_and_tagged_once(brain: Brain) -> No
     brain.message.thread(thread.id, status="open")
     assert "thread status" not in give(brain, MAIL, CLOSED).carried
     assert status(brain)[0] is ThreadStatus.OPEN
+
+
+def test_import_reads_once_which_threads_were_changed_here(brain: Brain) -> None:
+    several = range(3)
+    mails = [
+        replace(MAIL, source_ref=f"m#{n}", thread=ThreadRef(key=f"t{n}", subject="It"))
+        for n in several
+    ]
+    assert isinstance(brain.services.store, Store)
+    done: list[str] = []
+    engine = brain.services.store.dialect.engine
+    event.listen(engine, "before_cursor_execute", lambda *given: done.append(given[2]))
+    closed = [SourceThread(key=f"t{n}", is_closed=True) for n in several]
+    assert give(brain, *mails, *closed).carried["thread status"] == len(closed)
+    assert len([one for one in done if "FROM access_audit" in one]) == 1
 
 
 def test_import_closes_no_thread_of_others(brain: Brain) -> None:

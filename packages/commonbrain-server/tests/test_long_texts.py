@@ -1,6 +1,6 @@
 """A server stores long texts at once, and embeds them when it has answered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -98,11 +98,41 @@ def test_embedding_before_the_reply_is_bounded_per_call(path: Path) -> None:
 
 
 @pytest.mark.requirement("WP-52")
-def test_worker_embeds_texts_left_by_a_stopped_server(path: Path) -> None:
+def test_short_message_is_embedded_after_the_reply_and_its_decision_before(path: Path) -> None:
+    embedder = SlowEmbedder()
+    with calling(an_app(a_brain(path, embedder=embedder))) as client:
+        text = "The ship is in.\n@decision: Cranes stand still at night."
+        message = {"op": "send", "to": ["ben"], "text": text}
+        sent = client.post("/v1/message", json=message).json()["sent"]
+        embedder.has_begun.wait(TIMEOUT_S)
+        items = client.post("/v1/recall", json={"query": "ship"}).json()["items"]
+
+        assert sent["embedding_pending"], sent
+        assert sent["id"] in [item["id"] for item in items]
+        # What a decision repeats or changes is found by its vector.
+        assert [part["status"] for part in sent["derived"]] == ["stored"]
+        assert pending(client) == 1
+        embedder.may_go.set()
+        until(lambda: pending(client) == 0)
+
+
+def long_text(client: TestClient, text: str) -> bool:
+    return remember(client, text * WORDS_A_WINDOW * (AWAITED_WINDOWS_MAX + 1))["embedding_pending"]
+
+
+def short_message(client: TestClient, text: str) -> bool:
+    message = {"op": "send", "to": ["ben"], "text": text}
+    return client.post("/v1/message", json=message).json()["sent"]["embedding_pending"]
+
+
+@pytest.mark.requirement("WP-52")
+@pytest.mark.parametrize("store", [long_text, short_message])
+def test_worker_embeds_texts_left_by_a_stopped_server(
+    path: Path, store: Callable[[TestClient, str], bool]
+) -> None:
     stopped, clock = SlowEmbedder(), FakeClock()
-    text = a_text("ship", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path, embedder=stopped, clock=clock))) as client:
-        assert remember(client, text)["embedding_pending"]
+        assert store(client, "ship ")
         stopped.has_begun.wait(TIMEOUT_S)
     # Its thread writes nothing to a closed store.
     stopped.may_go.set()

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from commonbrain.model.escaping import pluralize
 from commonbrain.model.kinds import Severity
-from commonbrain.model.limits import BriefingLimits
+from commonbrain.model.limits import MESSAGES_PAGE_MAX, BriefingLimits
 from commonbrain.model.recall_result import BINDING
 from commonbrain.text.tokens import estimate
 
@@ -107,7 +107,7 @@ class Briefing:
     """What changed lately, each with what held before."""
     working_context: WorkingContext | None = None
     unread: int = 0
-    """Unread messages of every priority."""
+    """Unread messages of every priority; 101 means more than 100."""
     action_items_pending: int = 0
     writes_blocked: bool = False
     """Whether writes are rejected until the action items are acknowledged."""
@@ -169,7 +169,9 @@ def _changing_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]
 
 def _message_lines(briefing: Briefing) -> Iterator[str]:
     if briefing.unread:
-        yield f"MESSAGES: {briefing.unread:,} unread{'; urgent:' if briefing.urgent else ''}"
+        more = "+" if briefing.unread > MESSAGES_PAGE_MAX else ""
+        count = f"{min(briefing.unread, MESSAGES_PAGE_MAX)}{more}"
+        yield f"MESSAGES: {count} unread{'; urgent:' if briefing.urgent else ''}"
         yield from map(entry_line, briefing.urgent)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError
 from commonbrain.model.kinds import MessageDetail, MessagePriority
+from commonbrain.model.limits import MESSAGES_PAGE_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.messages import (
     TOP,
@@ -39,7 +40,8 @@ _URGENT, _UNREAD, _READ = range(3)
 class UnreadSummary:
     """The number of unread messages, and up to 50 urgent ones: of people first, then the newest.
 
-    Up to 1,000 are counted, and read for those of people.
+    Up to 101 are counted, since each is looked up to leave out those that are over; up to 1,000 are
+    read for the urgent ones of people.
     """
 
     count: int = 0
@@ -54,16 +56,13 @@ def unread_of(
     top = tx.messages.unread(reader, below=TOP, limit=_TOP_MAX)
     # A small inbox is counted by reading it; only a full one needs another query.
     is_all = len(top) < _TOP_MAX
-    count = len(top) if is_all else tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
+    count = len(top) if is_all else tx.messages.count_unread(reader, limit=MESSAGES_PAGE_MAX + 1)
     if not is_all and top[-1].is_urgent:
         # Behind a flood of models, that of a person is still among the first.
         top = tx.messages.unread(reader, below=TOP, limit=UNREAD_COUNTED_MAX)
     urgent = [one.message_id for one in top if one.is_urgent]
-    memories = tx.memories.get(urgent)
-    shown = [
-        memories[id_] for id_ in urgent if id_ in memories and is_visible(caller, memories[id_])
-    ]
-    shown.sort(key=lambda one: one.authority.rank)
+    shown = [one for one in tx.memories.get(urgent).values() if is_visible(caller, one)]
+    shown.sort(key=lambda one: (one.authority.rank, -one.id))
     return UnreadSummary(count=count, urgent=tuple(shown[:_TOP_MAX]))
 
 
@@ -233,9 +232,8 @@ def summarize_thread(
 
     """
     beginning = known_beginning(tx, caller, thread_id=thread.id, now=reader.now)
-    bound = UNREAD_COUNTED_MAX + 1
     message_ids = tx.threads.messages(
-        thread.id, caller, now=reader.now, below=ids.LAST, limit=bound
+        thread.id, caller, now=reader.now, below=ids.LAST, limit=UNREAD_COUNTED_MAX + 1
     )
     known = tx.memories.get(list({message_ids[0], beginning.message_id}))
     newest, oldest = known[message_ids[0]], known[beginning.message_id]
@@ -247,7 +245,7 @@ def summarize_thread(
         status=own.status,
         by=own.agent or oldest.speaker or oldest.agent,
         tags=own.tags,
-        messages=f"{UNREAD_COUNTED_MAX}+" if len(message_ids) == bound else str(len(message_ids)),
+        messages=count_by_thread(len(message_ids)),
         unread=len(tx.messages.unread_among(reader, message_ids)),
         participants=tuple(sorted(tx.threads.participants(message_ids))),
         last_at=newest.occurred_at,

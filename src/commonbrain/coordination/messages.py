@@ -41,8 +41,8 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory
-from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader, Thread, ThreadStatus
-from commonbrain.model.paging import Listing, Page
+from commonbrain.model.messages import Reader, Thread, ThreadStatus
+from commonbrain.model.paging import Key, Listing, Page, RowT
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
@@ -156,12 +156,14 @@ class Messages:
             def rows(most: int) -> list[tuple[int, int]]:
                 return inbox_rows(tx, reader, after=after, limit=most, with_read=all)
 
+            unread = tx.messages.count_unread(reader, limit=limit + limits.MORE_COUNTED_MAX)
             page = listing.page(
-                rows(limit + 1), key=lambda row: row, count=lambda most: len(rows(most))
+                rows(limit + 1),
+                key=lambda row: row,
+                count=lambda most: len(rows(most)) if after or all else unread,
             )
             memories = tx.memories.get([id_ for _, id_ in page.rows])
             listed = [memories[id_] for _, id_ in page.rows if id_ in memories]
-            unread = tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
             return MessagePage(
                 messages=to_message_views(
                     tx, self.caller, messages=listed, reader=reader, whole=False
@@ -241,7 +243,7 @@ class Messages:
                 known_beginning(tx, self.caller, thread_id=thread_id, now=now)
                 return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=most)
 
-            page = _page(listing, rows)
+            page = _page(listing, rows, key=lambda id_: (id_,))
             known = tx.memories.get(page.rows)
             content = [known[id_] for id_ in reversed(page.rows) if id_ in known]
             return MessagePage(
@@ -269,17 +271,16 @@ class Messages:
         with self._snapshot() as tx:
             reader = self._reader()
 
-            def rows(most: int) -> list[tuple[Thread, int]]:
+            def rows(most: int) -> list[tuple[int, int]]:
                 return tx.threads.recent(
                     self.caller, now=reader.now, below=below, limit=most, status=named
                 )
 
-            page = listing.page(
-                rows(limit + 1), key=lambda row: (row[1],), count=lambda most: len(rows(most))
-            )
+            page = _page(listing, rows, key=lambda row: row[1:])
+            known = tx.threads.get([id_ for id_, _ in page.rows])
             lines = tuple(
-                summarize_thread(tx, self.caller, thread=thread, reader=reader)
-                for thread, _ in page.rows
+                summarize_thread(tx, self.caller, thread=known[id_], reader=reader)
+                for id_, _ in page.rows
             )
         return ThreadPage(threads=lines, next=page.next, more=page.more)
 
@@ -371,7 +372,9 @@ class Messages:
         with self._snapshot() as tx:
             now, agent = self.services.clock.now(), self.caller.agent
             page = _page(
-                listing, lambda most: tx.messages.delegated(agent, below=below, limit=most)
+                listing,
+                lambda most: tx.messages.delegated(agent, below=below, limit=most),
+                key=lambda id_: (id_,),
             )
             known = tx.memories.get(page.rows)
             tasks = [known[id_] for id_ in page.rows if id_ in known]
@@ -393,12 +396,7 @@ class Messages:
         parent: Memory | None = None,
     ) -> SendResult:
         draft = draft_of(
-            body,
-            to=to,
-            options=options,
-            caller=self.caller,
-            services=self.services,
-            parent=parent,
+            body, to=to, options=options, caller=self.caller, services=self.services, parent=parent
         )
         [ready] = embed_messages(
             [prepare_message(draft, self.caller, services=self.services)],
@@ -492,8 +490,8 @@ def _below(listing: Listing) -> int:
     return ids.LAST if after is None else int(after[0])
 
 
-def _page(listing: Listing, rows: Callable[[int], list[int]]) -> Page[int]:
+def _page(
+    listing: Listing, rows: Callable[[int], list[RowT]], *, key: Callable[[RowT], Key]
+) -> Page[RowT]:
     """Make a page of ids, newest first; ids are few bytes, so they are counted by reading them."""
-    return listing.page(
-        rows(listing.limit + 1), key=lambda id_: (id_,), count=lambda most: len(rows(most))
-    )
+    return listing.page(rows(listing.limit + 1), key=key, count=lambda most: len(rows(most)))

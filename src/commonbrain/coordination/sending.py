@@ -200,7 +200,7 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
     detail = ready.admitted.detail
     if not isinstance(detail, MessageDetail):
         raise TypeError("Only a message is delivered.")
-    within = _begin(unit, ready) if thread is None else thread
+    within = _begin(unit, ready, subject=detail.subject) if thread is None else thread
     threaded = replace(detail, thread_id=within)
     ready = replace(ready, admitted=replace(ready.admitted, detail=threaded))
     outcome = store_draft(unit, ready)
@@ -258,10 +258,8 @@ def reader_of(unit: UnitOfWork) -> Reader:
     return Reader(agent=unit.caller.agent, project=unit.caller.project, now=unit.now)
 
 
-def _begin(unit: UnitOfWork, ready: PreparedDraft) -> int:
+def _begin(unit: UnitOfWork, ready: PreparedDraft, *, subject: str | None) -> int:
     """Create a thread with the headline of its first message."""
-    detail = ready.admitted.detail
-    subject = detail.subject if isinstance(detail, MessageDetail) else None
     drawn = ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
     begun = ThreadRef(key=ids.show(ids.THREAD, drawn), subject=subject or ready.admitted.headline)
     return open_thread(unit, begun, project=ready.project, agent=unit.caller.agent)

@@ -12,7 +12,7 @@ from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
-from commonbrain.model.kinds import CausalField, Detail, fields_of
+from commonbrain.model.kinds import CausalField, Detail, Kind, fields_of
 from commonbrain.model.limits import (
     AWAITED_WINDOWS_MAX,
     CALL_WINDOWS_MAX,
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
+_Input = tuple[str, Detail | None]
+"""A text to embed, and the detail whose fields are embedded too."""
+
+
 def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
     """Embed memories in one batch; return their vectors by id.
 
@@ -40,7 +44,7 @@ def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vec
     return {one.id: given for one, given in zip(memories, made, strict=True)}
 
 
-def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) -> list[Vectors]:
+def embedded(inputs: Sequence[_Input], embedder: Embedder) -> list[Vectors]:
     """Embed texts and the fields of atoms, each distinct text once, in one batch.
 
     Raises:
@@ -72,8 +76,8 @@ def embed_drafts(
 ) -> list[PreparedDraft]:
     """Embed all drafts but the skipped ones in one batch, with what was derived from them.
 
-    A shared server leaves long texts for later. All are left without vectors if the embedder is
-    unavailable.
+    A shared server leaves long texts and messages, which are compared with nothing, for later. All
+    are left without vectors if the embedder is unavailable.
 
     Raises:
         BusyError: too many texts of the tenant wait to be embedded.
@@ -81,13 +85,14 @@ def embed_drafts(
 
     """
     chosen = [one for place, one in enumerate(prepared) if place not in skipped]
-    inputs: list[list[tuple[str, Detail | None]]] = []
+    inputs: list[list[_Input]] = []
     for source in chosen:
         drafts = (source, *(part for part in source.derived if isinstance(part, PreparedDraft)))
         inputs.append([(draft.text, draft.admitted.detail) for draft in drafts])
         inputs[-1] += [(rationale, None) for rationale in source.rationales]
     try:
-        made = iter(_embed_awaited(inputs, caller, services=services))
+        later = [source.admitted.kind is Kind.MESSAGE for source in chosen]
+        made = iter(_embed_awaited(inputs, caller, later=later, services=services))
     except (BusyError, DeadlineError):
         raise
     except UnavailableError:
@@ -133,9 +138,9 @@ class _EmbeddedText:
 
 
 def _embed_awaited(
-    inputs: Sequence[Sequence[tuple[str, Detail | None]]], caller: Caller, *, services: Services
+    inputs: Sequence[Sequence[_Input]], caller: Caller, *, later: Sequence[bool], services: Services
 ) -> list[_EmbeddedText]:
-    """Embed the texts of each draft; on a shared server only what the caller can wait for.
+    """Embed the texts of each draft; on a shared server only what the caller waits for.
 
     Raises:
         BusyError: too many texts of the tenant wait to be embedded.
@@ -144,14 +149,11 @@ def _embed_awaited(
 
     """
     defers = services.embed_later is not None
-    count = partial(
-        count_windows,
-        embedder=services.embedder,
-        if_above=AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX,
-    )
+    if_above = AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX
+    count = partial(count_windows, embedder=services.embedder, if_above=if_above)
     counts = [[count(text) for text, _ in one] for one in inputs]
     texts = [*chain.from_iterable(inputs)]
-    awaited = _find_awaited(counts) if defers else range(len(texts))
+    awaited = _find_awaited(counts, later) if defers else range(len(texts))
     made = embedded([texts[place] for place in awaited], services.embedder_for(caller))
     vectors = dict(zip(awaited, made, strict=True))
     return [
@@ -160,12 +162,15 @@ def _embed_awaited(
     ]
 
 
-def _find_awaited(counts: Sequence[Sequence[int]]) -> list[int]:
-    """Return the places of the short texts of the first drafts, as many as one call embeds."""
+def _find_awaited(counts: Sequence[Sequence[int]], later: Sequence[bool]) -> list[int]:
+    """Return the places of the short texts of the first drafts, as many as one call embeds.
+
+    The first text of a draft is its own, which may be for later; the others are its parts.
+    """
     awaited: list[int] = []
     place, left = 0, CALL_WINDOWS_MAX
-    for draft in counts:
-        short = [at for at, count in enumerate(draft) if count <= AWAITED_WINDOWS_MAX]
+    for draft, first in zip(counts, later, strict=True):
+        short = [at for at in range(first, len(draft)) if draft[at] <= AWAITED_WINDOWS_MAX]
         cost = sum(draft[at] for at in short)
         if cost <= left:
             awaited += [place + at for at in short]

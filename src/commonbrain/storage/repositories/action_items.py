@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -394,7 +394,7 @@ class AckRepository:
     def put(self, ack: TaskDecision) -> None:
         """Store a decision; it replaces the one of the same agent and session."""
         self.drop(ack)
-        row = {"tenant_id": self.work.tenant, **asdict(ack)}
+        row = self.work.row_of(ack)
         self.work.connection.execute(insert(acks), row)
 
     def drop(self, ack: TaskDecision) -> None:

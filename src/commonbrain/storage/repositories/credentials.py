@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from sqlalchemy import RowMapping, delete, select, update
 
+from commonbrain.model import ids
 from commonbrain.model.scope import Policy
-from commonbrain.model.values import asdict, dataclass, fields
+from commonbrain.model.values import asdict, dataclass, field, fields
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.schema.activity import access_audit, page_sessions
 from commonbrain.storage.schema.memories import tenants
@@ -33,6 +34,8 @@ class CredentialRepository:
     """The tenant and the access audit."""
 
     work: SqlContext
+    _noted: list[set[str]] = field(default_factory=list[set[str]])
+    """The threads that the access audit names, once one is asked for."""
 
     def tenant(self) -> Tenant | None:
         """Return the tenant; None if it does not exist."""
@@ -58,7 +61,9 @@ class CredentialRepository:
             id_: its id, if it was generated when that happened; the next free one is taken.
 
         """
-        self.work.append(access_audit, asdict(entry), at=entry.at, drawn=id_)
+        self.work.append(access_audit, self.work.row_of(entry), at=entry.at, drawn=id_)
+        for noted in self._noted:
+            noted.add(entry.subject or "")
 
     def audit_entries(self, *, limit: int) -> list[AccessEntry]:
         """List entries of the access audit, newest first."""
@@ -66,11 +71,13 @@ class CredentialRepository:
         ordered = here.order_by(access_audit.c.id.desc()).limit(limit)
         return [AccessEntry(**row) for row in self.work.connection.execute(ordered).mappings()]
 
-    def is_noted(self, subject: str) -> bool:
-        """Check whether the access audit has an entry about an agent, key or thread."""
-        here = self.work.here(access_audit, access_audit.c.subject == subject)
-        noted = select(access_audit.c.id).where(here).limit(1)
-        return self.work.connection.execute(noted).first() is not None
+    def is_noted(self, thread: str) -> bool:
+        """Check whether the access audit, which a transaction reads once, names a thread."""
+        if not self._noted:
+            subject = access_audit.c.subject
+            here = self.work.here(access_audit, subject.startswith(ids.THREAD, autoescape=True))
+            self._noted.append(set(self.work.scalars(select(subject).where(here), {})))
+        return thread in self._noted[0]
 
     def drop_ended_logins(self, *, now: datetime, limit: int) -> int:
         """Delete ended sessions of the web page; return the number deleted."""

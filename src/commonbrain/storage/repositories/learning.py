@@ -195,9 +195,7 @@ class RecallLogRepository:
         known = select(traces).where(self.work.here(recall_traces, traces.in_(named)))
         there = {row.id for row in self.work.connection.execute(known)}
         return sum(
-            self.work.add(feedback, {"tenant_id": self.work.tenant, **asdict(one)})
-            for one in marks
-            if one.trace_id in there
+            self.work.add(feedback, self.work.row_of(one)) for one in marks if one.trace_id in there
         )
 
     def showing(self, use: FeedbackEvent) -> Mapping[int, int]:

@@ -32,7 +32,7 @@ from commonbrain.model.links import Link, LinkType, strengthened
 from commonbrain.model.memory import AWAITING_STATES, State
 from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.support import SUPPORTS, Support, SupportStatus
-from commonbrain.model.values import asdict, dataclass, fields
+from commonbrain.model.values import dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
@@ -86,8 +86,8 @@ class LinkRepository:
 
     def replace(self, link: Link) -> None:
         """Set a link to exactly this value, whether it existed or not."""
-        row = asdict(link)
-        if self.work.add(links, {"tenant_id": self.work.tenant, **row}):
+        row = self.work.row_of(link)
+        if self.work.add(links, row):
             return
         here = self._key(link.from_id, link.to_id, type_=link.type)
         self.work.connection.execute(update(links).where(here).values(**row))
@@ -132,11 +132,11 @@ class AnnotationRepository:
 
     def add(self, annotation: Annotation) -> int:
         """Insert an annotation; return its id."""
-        return self.work.append(annotations, asdict(annotation), at=annotation.at)
+        return self.work.append(annotations, self.work.row_of(annotation), at=annotation.at)
 
     def merge(self, annotation: Annotation) -> bool:
         """Add an annotation of another store under its own id; return False if it is known."""
-        return self.work.add(annotations, {"tenant_id": self.work.tenant, **asdict(annotation)})
+        return self.work.add(annotations, self.work.row_of(annotation))
 
     def drop(self, annotation_id: int) -> None:
         """Delete an annotation."""

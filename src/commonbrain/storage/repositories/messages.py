@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -171,13 +171,12 @@ class MessageRepository:
 
     def post(self, deliveries: Sequence[Receipt]) -> None:
         """Deliver messages, to every agent with `EVERYBODY`; or share memories, marked as read."""
-        rows = [{"tenant_id": self.work.tenant, **asdict(one)} for one in deliveries]
-        if rows:
-            self.work.connection.execute(self.work.dialect.insert_or_skip(receipts), rows)
+        rows = [self.work.row_of(one) for one in deliveries]
+        self.work.change_by_each(self.work.dialect.insert_or_skip(receipts), rows)
 
     def open(self, reader: Reader) -> None:
         """Create the reader's mailbox if it has none; later broadcasts wait in it."""
-        if self.work.connection.execute(_TAKEN, self._own(reader)).scalar() is None:
+        if not self.work.rows(_TAKEN, self._own(reader)):
             floor = self._floor(reader)
             row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": floor}
             self.work.add(mailboxes, row)
@@ -185,20 +184,21 @@ class MessageRepository:
     def unread(self, reader: Reader, *, below: Mailbox, limit: int) -> list[Mailbox]:
         """List current unread messages below a position: urgent first, then newest first."""
         given = self._given(reader) | _place(below) | {"limit": limit}
-        rows = self.work.connection.execute(_unread(reader.project is not None), given)
+        rows = self.work.rows(_unread(reader.project is not None), given)
         return [Mailbox(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
 
     def count_unread(self, reader: Reader, *, limit: int) -> int:
         """Count unread messages, up to a limit."""
         given = self._given(reader) | {"limit": limit}
-        return self.work.connection.execute(_count(reader.project is not None), given).scalar_one()
+        [(count,)] = self.work.rows(_count(reader.project is not None), given)
+        return count
 
     def unread_among(self, reader: Reader, ids: Sequence[int]) -> set[int]:
         """Select the messages that are addressed to the reader and unread."""
         if not ids:
             return set()
-        given = self._given(reader) | {"ids": list(ids)}
-        return set(self.work.connection.execute(_AMONG, given).scalars())
+        rows = self.work.rows(_AMONG, self._given(reader) | {"ids": list(ids)})
+        return {id_ for (id_,) in rows}
 
     def read(self, reader: Reader, *, below: int, limit: int) -> list[int]:
         """List current messages that were read, below an id, newest first."""
@@ -218,8 +218,6 @@ class MessageRepository:
 
     def mark(self, reader: Reader, ids: Sequence[int]) -> None:
         """Mark messages as read; the first time stands, messages to other agents are skipped."""
-        if not ids:
-            return
         given = self._own(reader) | {"ids": list(ids), "now": reader.now}
         marked = self.work.connection.execute(_MARK, given).rowcount
         if marked < len(ids):
@@ -254,9 +252,8 @@ class MessageRepository:
 
     def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
         """List messages between two agents, and broadcasts of the other, newest first."""
-        given = self._own(reader) | {"other": other, "now": reader.now}
-        parameters = given | {"below": below, "limit": limit}
-        return list(self.work.connection.execute(_BETWEEN, parameters).scalars())
+        given = {"other": other, "now": reader.now, "below": below, "limit": limit}
+        return self.work.scalars(_BETWEEN, self._own(reader) | given)
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
         """List tasks that a message assigned, by the agent or to it, newest first."""
@@ -277,9 +274,11 @@ class MessageRepository:
 
     def put(self, receipt: Receipt) -> None:
         """Store a receipt, in place of the one that its agent has."""
-        if not self.work.add(receipts, {"tenant_id": self.work.tenant, **asdict(receipt)}):
+        if not self.work.add(receipts, self.work.row_of(receipt)):
             here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
-            self.work.connection.execute(update(receipts).where(here).values(**asdict(receipt)))
+            self.work.connection.execute(
+                update(receipts).where(here).values(**self.work.row_of(receipt))
+            )
 
     def _copy(
         self, reader: Reader, which: ColumnElement[bool], *, read_at: datetime | None
@@ -301,8 +300,8 @@ class MessageRepository:
 
     def _taken(self, reader: Reader) -> int:
         """Return the last broadcast that the reader's own receipts cover, or would cover."""
-        known = self.work.connection.execute(_TAKEN, self._own(reader)).scalar()
-        return self._floor(reader) if known is None else known
+        rows = self.work.rows(_TAKEN, self._own(reader))
+        return rows[0][0] if rows else self._floor(reader)
 
     def _floor(self, reader: Reader) -> int:
         """Return the id below which broadcasts are too old for the reader."""

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, RecallTrace
 from commonbrain.model.timestamps import to_millis
-from commonbrain.model.values import asdict, dataclass, field, fields, replace
+from commonbrain.model.values import dataclass, field, fields, replace
 from commonbrain.observability.hook_runs import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, AuditFilter, AuditLine, StoredReply
@@ -54,11 +54,11 @@ class RecordRepository:
 
     def audit(self, entry: AuditEntry) -> None:
         """Append one line to the audit."""
-        self.work.append(audit, _audit_row(entry, key=self._audit_key()), at=entry.at)
+        self.work.append(audit, self._audit_row(entry, key=self._audit_key()), at=entry.at)
 
     def audit_alike(self, entry: AuditEntry, contents: Mapping[int, str]) -> None:
         """Append one line per memory, each with the digest of its own content."""
-        key, shared = self._audit_key(), _audit_row(entry, key=b"")
+        key, shared = self._audit_key(), self._audit_row(entry, key=b"")
         del shared["memory_id"], shared["content_hmac"]
         # Above every other, for so many drawn ids would collide.
         last = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
@@ -69,6 +69,11 @@ class RecordRepository:
             "content_hmac": [_digest(content, key=key) for content in contents.values()],
         }
         self.work.bulk_insert(audit, shared=shared, each=each)
+
+    def _audit_row(self, entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
+        row = self.work.row_of(entry)
+        row["content_hmac"] = _digest(row.pop("content"), key=key)
+        return row
 
     def _audit_key(self) -> bytes:
         """Return the tenant's key, which no transaction changes."""
@@ -105,14 +110,8 @@ class RecordRepository:
 
     def save_reply(self, reply: StoredReply) -> None:
         """Store a reply under its idempotency key."""
-        row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
-        self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
-
-
-def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
-    row = asdict(entry)
-    row["content_hmac"] = _digest(row.pop("content"), key=key)
-    return row
+        row = self.work.row_of(reply) | {"memory_ids": list(reply.memory_ids)}
+        self.work.add(idempotency, row)
 
 
 def _digest(content: str, *, key: bytes) -> bytes:

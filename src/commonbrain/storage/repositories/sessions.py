@@ -31,7 +31,7 @@ from commonbrain.model.sessions import (
     is_same_process,
 )
 from commonbrain.model.timestamps import to_millis
-from commonbrain.model.values import asdict, dataclass, fields
+from commonbrain.model.values import dataclass, fields
 from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.schema.memories import audit
@@ -322,7 +322,7 @@ class ScratchpadRepository:
     def put(self, note: Note) -> None:
         """Store a note; it replaces the one with its agent, session and key."""
         self.drop(note)
-        row = {"tenant_id": self.work.tenant, **asdict(note)}
+        row = self.work.row_of(note)
         self.work.connection.execute(insert(notes), row)
 
     def drop(self, note: Note) -> None:

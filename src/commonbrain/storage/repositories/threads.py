@@ -31,7 +31,7 @@ from commonbrain.model.memory import ThreadRef
 from commonbrain.model.messages import Thread, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.model.values import asdict, dataclass, fields
+from commonbrain.model.values import dataclass, fields
 from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScope, ThreadSubject
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
@@ -152,8 +152,7 @@ class ThreadRepository:
 
     def is_begun(self, thread_id: int) -> bool | None:
         """Check whether a thread ever had a message; None if there is no such thread."""
-        given = {"tenant": self.work.tenant, "thread": thread_id}
-        return self.work.connection.execute(_IS_BEGUN, given).scalar()
+        return next((one for (one,) in self.work.rows(_IS_BEGUN, {"thread": thread_id})), None)
 
     def recent(
         self,
@@ -163,8 +162,8 @@ class ThreadRepository:
         below: int,
         limit: int,
         status: ThreadStatus | None = None,
-    ) -> list[tuple[Thread, int]]:
-        """List threads with a current message visible to a caller, with the id of the newest.
+    ) -> list[tuple[int, int]]:
+        """List threads with a current message visible to a caller, each with its newest one.
 
         Only messages below `below` count, and only threads of a status if it is given; threads with
         the newest come first.
@@ -173,9 +172,7 @@ class ThreadRepository:
             "below": below,
             "limit": limit,
         }
-        rows_found = self.work.connection.execute(_recent(status), parameters)
-        rows = [dict(row) for row in rows_found.mappings()]
-        return [(_thread_of(row), last) for row in rows if (last := row.pop("last_id"))]
+        return [(id_, last) for id_, last in self.work.rows(_recent(status), parameters)]
 
     def messages(
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
@@ -183,7 +180,7 @@ class ThreadRepository:
         """List the current messages of a thread visible to a caller, newest first."""
         here = {"thread": thread_id, "below": below, "limit": limit}
         parameters = given(_thread_filters(caller, now), self.work.tenant) | here
-        return list(self.work.connection.execute(_visible_messages(), parameters).scalars())
+        return [id_ for (id_,) in self.work.rows(_visible_messages(), parameters)]
 
     def around(
         self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int
@@ -206,10 +203,7 @@ class ThreadRepository:
 
     def participants(self, messages: Sequence[int]) -> set[str]:
         """List the senders and named recipients of messages."""
-        if not messages:
-            return set()
-        given = {"tenant": self.work.tenant, "ids": list(messages)}
-        rows = self.work.connection.execute(_PARTICIPANTS, given)
+        rows = self.work.rows(_PARTICIPANTS, {"ids": list(messages)})
         return {
             name
             for sender, recipients in rows
@@ -276,7 +270,7 @@ class ThreadRepository:
         return rows_found[0][0] if rows_found else None
 
     def _add(self, thread: Thread) -> bool:
-        return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
+        return self.work.add(threads, self.work.row_of(thread))
 
     def _follow(self, id_: int) -> None:
         """Update the newest message of a thread from its messages."""
@@ -324,13 +318,13 @@ def _oldest(condition: ColumnElement[bool]) -> ScalarSelect[int]:
 
 
 @cache
-def _recent(status: ThreadStatus | None) -> Select[Any]:
+def _recent(status: ThreadStatus | None) -> Select[Any, Any]:
     """Select threads with a message visible to a caller at `now`."""
     is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
     known = func.coalesce(threads.c.status, ThreadStatus.OPEN)
     of_status = true() if status is None else known == status
     return (
-        _ROW.add_columns(threads.c.last_id)
+        select(threads.c.id, threads.c.last_id)
         .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
         .where(of_status, is_there.correlate(threads).exists())
         .order_by(threads.c.last_id.desc())

@@ -363,6 +363,11 @@ class SqlContext:
     """Whether it only reads, so that what a tenant has stays the same and need be asked once."""
     _present: frozenset[str] | None = None
 
+    def row_of(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 a dataclass
+        """Return the row of a flat value of the tenant; `asdict` would copy each field deeply."""
+        names = value.__dataclass_fields__
+        return {"tenant_id": self.tenant} | {one: getattr(value, one) for one in names}
+
     def append(
         self, table: Table, row: Mapping[str, Any], *, at: datetime, drawn: int | None = None
     ) -> int:
