@@ -34,9 +34,8 @@ COUNTED_SUFFIXES: Final = frozenset(
         *(".txt", ".json", ".jsonl", ".toml", ".csv", ".yaml", ".yml"),
     }
 )
-SKIPPED_FOLDERS: Final = frozenset({"generated", "versions"})
-"""What a program wrote, and migrations: a released one never changes, and squashing old
-ones is no change of the code."""
+SKIPPED_FOLDERS: Final = frozenset({"generated"})
+"""What a program wrote."""
 _NO_CODE: Final = {tokenize.COMMENT, tokenize.ENDMARKER, tokenize.NEWLINE, tokenize.NL}
 COMMENT: Final = re.compile(r"//|/?\*|<!--|\{#")
 """How a line begins that holds only a comment, in templates, styles and scripts."""
@@ -49,8 +48,7 @@ change that raises one raises it here, and the commit's message says why. `uv ru
 
 - **Code lines**: Python without blank lines, comments and docstrings; other files (templates,
   scripts, styles, tables of words and patterns) without blank lines and comments, a line again for
-  every 100 columns, and a row of a `.jsonl` once. Models, generated files and migrations do not
-  count.
+  every 100 columns, and a row of a `.jsonl` once. Models and generated files do not count.
 - **Dependencies**: what a distribution always installs; for a package of the core, the libraries
   that it imports.
 - `commonbrain/*.py` are the files outside of packages.

@@ -86,6 +86,6 @@ def _empty_store() -> bytes:
         dialect = Sqlite(path=path, space=space, is_durable=False, lock_timeout_s=LOCK_TIMEOUT_S)
         dialect.prepare()
         with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
-            MIGRATIONS.upgrade(connection, SQLITE)
+            MIGRATIONS.upgrade(connection, SQLITE, version=None)
         dialect.engine.dispose()
         return path.read_bytes()

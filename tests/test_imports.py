@@ -88,7 +88,7 @@ main()
 """
 
 MODEL = ("numpy", "onnxruntime", "tokenizers")
-STORE = ("sqlalchemy", "alembic", "commonbrain.storage.sql", "commonbrain.storage.repositories")
+STORE = ("sqlalchemy", "commonbrain.storage.sql", "commonbrain.storage.repositories")
 POSTGRES = (
     *("commonbrain_server", "sqlalchemy.dialects.postgresql"),
     *("asyncpg", "psycopg", "pgvector"),
@@ -108,7 +108,7 @@ OTHERS = (
     ),
     *("commonbrain.hooks", "commonbrain.integrations", "commonbrain.consolidation"),
     *("commonbrain.coordination.sessions", "commonbrain_server.security.authentication"),
-    *("alembic", "rich.progress"),
+    "rich.progress",
     # They take longer to load than what a command would use of them.
     *("pydantic_settings", "dotenv", "tenacity"),
 )

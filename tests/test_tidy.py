@@ -19,8 +19,7 @@ SOURCE = [
     for path in sorted(folder.rglob("*.py"))
     if not any(path.is_relative_to(tests) for tests in TEST_FOLDERS)
 ]
-# A migration is frozen history, long as it is; the client's operations are generated.
-SKIPPED = {"versions", ".venv", "build", "generated"}
+SKIPPED = {".venv", "build", "generated"}
 FILES = [path for path in SOURCE if not SKIPPED & set(path.parts)]
 WRITTEN = [
     ROOT / "conftest.py",

@@ -136,8 +136,7 @@ def find_retired(paths: Iterable[Path] = ()) -> list[Hit]:
 def _sources() -> Iterator[Path]:
     for folder in ("src", "packages/*/src", *WITHOUT_TEXTS):
         for path in sorted(ROOT.glob(f"{folder}/**/*.py")):
-            # A migration is frozen history.
-            if "versions" not in path.parts and not LEFT_OUT & set(path.parts):
+            if not LEFT_OUT & set(path.parts):
                 yield path
 
 

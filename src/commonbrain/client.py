@@ -1,14 +1,18 @@
 """The library: `class Brain`, one open store as one caller sees it."""
 
+# The function of a capability has no body: it names the class and describes it.
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
 
 from commonbrain.threads import after_fork
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from commonbrain.administration.backup import CreateBackup, Repair
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from commonbrain.transfer.imports import Import
     from commonbrain.transfer.merge import Merge
 
+_Made = TypeVar("_Made")
+
 
 class Identity(TypedDict, total=False):
     """The identity of a caller; omitted fields stay as they are."""
@@ -67,6 +73,27 @@ def identity_of(*, agent: str | None, session: str | None) -> Identity:
     if session is not None:
         identity["session"] = session
     return identity
+
+
+class _Capability(Generic[_Made]):
+    """What a type checker sees of a capability, which is a property."""
+
+    def __get__(self, brain: Brain, _owner: object) -> _Made: ...
+
+
+def _capability(module: str) -> Callable[[Callable[[Brain], _Made]], _Capability[_Made]]:
+    """Make a property whose class, which the function returns, is imported when it is used."""
+
+    def decorate(described: Callable[[Brain], _Made]) -> Any:  # noqa: ANN401 a property
+        name = described.__annotations__["return"]
+
+        def make(brain: Brain) -> _Made:
+            made = getattr(import_module(f"commonbrain.{module}"), name)
+            return made(brain.services, brain.caller)
+
+        return property(make, doc=described.__doc__)
+
+    return decorate
 
 
 class Brain:
@@ -132,55 +159,40 @@ class Brain:
 
     # Everyday use
 
-    @property
+    @_capability("ingestion.service")
     def remember(self) -> Remember:
         """Store a text, or up to 100 drafts, in one transaction.
 
         Example: `brain.remember("Releases are cut on Tuesdays", kind="rule", project="shop")`.
         """
-        from commonbrain.ingestion.service import Remember  # noqa: PLC0415
 
-        return Remember(self.services, self.caller)
-
-    @property
+    @_capability("retrieval.recall")
     def recall(self) -> Recall:
         """Find the memories that answer a query; without a query, list the newest.
 
         Example: `brain.recall("why postgres?", project="api", max_items=3)`.
         """
-        from commonbrain.retrieval.recall import Recall  # noqa: PLC0415
 
-        return Recall(self.services, self.caller)
-
-    @property
+    @_capability("retrieval.failures")
     def why_failed(self) -> WhyFailed:
         """Find what fixed a failure before, by what the command printed; None if unknown.
 
         Example: `brain.why_failed(completed.stderr)`.
         """
-        from commonbrain.retrieval.failures import WhyFailed  # noqa: PLC0415
 
-        return WhyFailed(self.services, self.caller)
-
-    @property
+    @_capability("retrieval.listing")
     def list(self) -> ListMemories:
         """List memories for a person, page by page; unlike `recall`, without a budget of tokens.
 
         Example: `brain.list(project="shop", kinds=["rule"], facets=True)`.
         """
-        from commonbrain.retrieval.listing import ListMemories  # noqa: PLC0415
 
-        return ListMemories(self.services, self.caller)
-
-    @property
+    @_capability("retrieval.get")
     def get(self) -> Get:
         """Return one memory as a whole, in any state, or the current skill with a name.
 
         Example: `brain.get("mem_38G0FM4BXXFX7", views=["history"])`.
         """
-        from commonbrain.retrieval.get import Get  # noqa: PLC0415
-
-        return Get(self.services, self.caller)
 
     def get_several(
         self, ids: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
@@ -190,7 +202,7 @@ class Brain:
 
         return Get(self.services, self.caller).several(ids, views=views, bump=bump)
 
-    @property
+    @_capability("coordination.boot")
     def boot(self) -> Boot:
         """Start a session and return its briefing, in at most 2,000 tokens.
 
@@ -198,9 +210,6 @@ class Brain:
 
         Example: `print(brain.boot("shop", "Move the orders to Postgres").text)`.
         """
-        from commonbrain.coordination.boot import Boot  # noqa: PLC0415
-
-        return Boot(self.services, self.caller)
 
     def preview_boot(self, project: str | None = None, task: str | None = None) -> Briefing:
         """Return the briefing that `boot` would give; starts no session and changes nothing.
@@ -216,31 +225,22 @@ class Brain:
 
     # Review and correct
 
-    @property
+    @_capability("history.revise")
     def revise(self) -> Revise:
         """Correct memories: supersede, restore, resolve, link, retag, approve and more."""
-        from commonbrain.history.revise import Revise  # noqa: PLC0415
 
-        return Revise(self.services, self.caller)
-
-    @property
+    @_capability("history.review_queue")
     def review(self) -> ListReviewQueue:
         """List open conflicts, memories that need review, pending ones, and duplicate suspects."""
-        from commonbrain.history.review_queue import ListReviewQueue  # noqa: PLC0415
 
-        return ListReviewQueue(self.services, self.caller)
-
-    @property
+    @_capability("history.bulk_edit")
     def bulk_edit(self) -> BulkEdit:
         """Tag, pin, archive or confirm up to 100 memories in one transaction, after a preview.
 
         Example: `brain.bulk_edit(ids, "retag", tags=["database"], confirm=len(ids))`.
         """
-        from commonbrain.history.bulk_edit import BulkEdit  # noqa: PLC0415
 
-        return BulkEdit(self.services, self.caller)
-
-    @property
+    @_capability("history.forget")
     def forget(self) -> Forget:
         """Forget memories: recall no longer returns them; `revise.restore` brings them back.
 
@@ -248,49 +248,31 @@ class Brain:
 
         Example: `brain.forget(agent="runaway", since="today", reason="a broken prompt")`.
         """
-        from commonbrain.history.forget import Forget  # noqa: PLC0415
 
-        return Forget(self.services, self.caller)
-
-    @property
+    @_capability("history.forget")
     def prune(self) -> Prune:
         """Forget memories that were not accessed for a number of days, oldest first."""
-        from commonbrain.history.forget import Prune  # noqa: PLC0415
 
-        return Prune(self.services, self.caller)
-
-    @property
+    @_capability("history.undo")
     def undo(self) -> Undo:
         """Revert everything that an agent, a session or a period changed, after a preview.
 
         Example: `brain.undo(agent="runaway", reason="a broken prompt", confirm=3)`.
         """
-        from commonbrain.history.undo import Undo  # noqa: PLC0415
 
-        return Undo(self.services, self.caller)
-
-    @property
+    @_capability("administration.erasure")
     def erase(self) -> Erase:
         """Remove the text of memories for ever, with all copies, after a preview; admins only."""
-        from commonbrain.administration.erasure import Erase  # noqa: PLC0415
-
-        return Erase(self.services, self.caller)
 
     # Causes, sessions and messages
 
-    @property
+    @_capability("causality.trace")
     def trace(self) -> CausalTrace:
         """Follow causes and effects, precursors, dependents and provenance of a memory."""
-        from commonbrain.causality.trace import CausalTrace  # noqa: PLC0415
 
-        return CausalTrace(self.services, self.caller)
-
-    @property
+    @_capability("retrieval.skills")
     def skills(self) -> Skills:
         """List skills, and those that a query would trigger."""
-        from commonbrain.retrieval.skills import Skills  # noqa: PLC0415
-
-        return Skills(self.services, self.caller)
 
     @property
     def session(self) -> Sessions:
@@ -303,130 +285,82 @@ class Brain:
 
         return Sessions(self.services, resumed_caller(self.services, self.caller))
 
-    @property
+    @_capability("coordination.messages")
     def message(self) -> Messages:
         """Send, read and acknowledge messages, and assign tasks."""
-        from commonbrain.coordination.messages import Messages  # noqa: PLC0415
 
-        return Messages(self.services, self.caller)
-
-    @property
+    @_capability("consolidation.reflection")
     def reflect(self) -> Reflect:
         """Preview a reflection, or summarize what is known about a query."""
-        from commonbrain.consolidation.reflection import Reflect  # noqa: PLC0415
-
-        return Reflect(self.services, self.caller)
 
     # Transfer
 
-    @property
+    @_capability("transfer.imports")
     def import_(self) -> Import:
         """Import memories or conversations from a file or folder; what is known already stays.
 
         Example: `brain.import_("markdown", "notes/", project="shop", dry_run=True)`.
         """
-        from commonbrain.transfer.imports import Import  # noqa: PLC0415
 
-        return Import(self.services, self.caller)
-
-    @property
+    @_capability("transfer.archive")
     def export(self) -> Export:
         """Write every memory of the tenant to a new file, private ones included; admins only."""
-        from commonbrain.transfer.archive import Export  # noqa: PLC0415
 
-        return Export(self.services, self.caller)
-
-    @property
+    @_capability("transfer.merge")
     def merge(self) -> Merge:
         """Merge a file that `export` wrote; repeating it changes nothing."""
-        from commonbrain.transfer.merge import Merge  # noqa: PLC0415
 
-        return Merge(self.services, self.caller)
-
-    @property
+    @_capability("administration.backup")
     def backup(self) -> CreateBackup:
         """Write a consistent, verified copy of the store into a file, while others write.
 
         Example: `brain.backup("brain-backup.db")`; `commonbrain.restore` reads it.
         """
-        from commonbrain.administration.backup import CreateBackup  # noqa: PLC0415
-
-        return CreateBackup(self.services, self.caller)
 
     # Operate
 
-    @property
+    @_capability("administration.status")
     def status(self) -> Status:
         """Count what the store contains."""
-        from commonbrain.administration.status import Status  # noqa: PLC0415
 
-        return Status(self.services, self.caller)
-
-    @property
+    @_capability("administration.status")
     def doctor(self) -> Doctor:
         """Check the store, its derived data and the embedder; changes nothing."""
-        from commonbrain.administration.status import Doctor  # noqa: PLC0415
 
-        return Doctor(self.services, self.caller)
-
-    @property
+    @_capability("administration.backup")
     def repair(self) -> Repair:
         """Rewrite full text and vectors from the memories, while others read and write."""
-        from commonbrain.administration.backup import Repair  # noqa: PLC0415
 
-        return Repair(self.services, self.caller)
-
-    @property
+    @_capability("ingestion.embedding")
     def embed_pending(self) -> EmbedPending:
         """Embed memories that were stored while the embedder was unavailable, oldest first."""
-        from commonbrain.ingestion.embedding import EmbedPending  # noqa: PLC0415
 
-        return EmbedPending(self.services, self.caller)
-
-    @property
+    @_capability("administration.status")
     def metrics(self) -> CallMetrics:
         """Read call figures, failed calls and the health of dependencies."""
-        from commonbrain.administration.status import CallMetrics  # noqa: PLC0415
 
-        return CallMetrics(self.services, self.caller)
-
-    @property
+    @_capability("retrieval.log")
     def recalls(self) -> ListRecalls:
         """Read the recall log."""
-        from commonbrain.retrieval.log import ListRecalls  # noqa: PLC0415
 
-        return ListRecalls(self.services, self.caller)
-
-    @property
+    @_capability("consolidation.maintenance")
     def maintain(self) -> Maintain:
         """Preview maintenance; the job `maintain` runs it."""
-        from commonbrain.consolidation.maintenance import Maintain  # noqa: PLC0415
 
-        return Maintain(self.services, self.caller)
-
-    @property
+    @_capability("jobs.service")
     def jobs(self) -> Jobs:
         """Run, list and cancel background jobs."""
-        from commonbrain.jobs.service import Jobs  # noqa: PLC0415
 
-        return Jobs(self.services, self.caller)
-
-    @property
+    @_capability("administration.embedding_spaces")
     def spaces(self) -> EmbeddingSpaces:
         """Manage embedding spaces: build, compare, switch, drop."""
-        from commonbrain.administration.embedding_spaces import EmbeddingSpaces  # noqa: PLC0415
 
-        return EmbeddingSpaces(self.services, self.caller)
-
-    @property
+    @_capability("history.audit")
     def audit(self) -> ListAudit:
         """List who changed what and when, newest first, with refusals; for admins.
 
         Example: `brain.audit(agent="codex", since="yesterday")`.
         """
-        from commonbrain.history.audit import ListAudit  # noqa: PLC0415
-
-        return ListAudit(self.services, self.caller)
 
     # Lifecycle
 

@@ -13,7 +13,7 @@ import commonbrain
 from commonbrain.embeddings.local import MiniLmEmbedder
 from tests.processes import TIMEOUT_S, clean_environment
 
-HEAVY = ("onnxruntime", "tokenizers", "mcp", "alembic", "typer", "rich", "sqlalchemy")
+HEAVY = ("onnxruntime", "tokenizers", "mcp", "typer", "rich", "sqlalchemy")
 
 
 def test_library_has_its_documented_contract(path: Path) -> None:

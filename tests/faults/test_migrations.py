@@ -20,7 +20,7 @@ from commonbrain.testing.builders import a_brain, use_store_opener
 from tests.faults.mounts import small_disk
 from tests.faults.workers import PROCESSES
 from tests.laid_out_stores import lay_out_store
-from tests.later_migrations import LATER, later_migrations, later_opener
+from tests.later_migrations import LATER, open_later
 from tests.processes import TIMEOUT_S, clean_environment
 
 STATEMENTS = (
@@ -42,17 +42,9 @@ class Interrupted(Exception):
     """The power went, or a disk did not answer."""
 
 
-@pytest.fixture(scope="module")
-def migrations(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the migrations of a later version."""
-    folder = tmp_path_factory.mktemp("later") / "migrations"
-    later_migrations(folder)
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def opens_as_later_version(migrations: Path) -> Iterator[None]:
-    with use_store_opener(later_opener(migrations)):
+def opens_as_later_version() -> Iterator[None]:
+    with use_store_opener(open_later):
         yield
 
 
@@ -85,9 +77,9 @@ def interrupted_at(words: tuple[str, ...], *, kills: bool) -> Generator[None]:
         event.remove(sa.Engine, "after_cursor_execute", watch)
 
 
-def open_and_die(path: Path, migrations: Path, words: tuple[str, ...]) -> None:
+def open_and_die(path: Path, words: tuple[str, ...]) -> None:
     """Open a store, as a process that is killed in the middle of its migration."""
-    with use_store_opener(later_opener(migrations)), interrupted_at(words, kills=True):
+    with use_store_opener(open_later), interrupted_at(words, kills=True):
         a_brain(path)
 
 
@@ -105,7 +97,6 @@ def schema(path: Path) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("kills", [False, True])
 def test_interrupted_migration_is_rolled_back_whole(
     tmp_path: Path,
-    migrations: Path,
     older: bytes,
     subtests: pytest.Subtests,
     *,
@@ -120,7 +111,7 @@ def test_interrupted_migration_is_rolled_back_whole(
             before = schema(path)
 
             if kills:
-                process = PROCESSES.Process(target=open_and_die, args=(path, migrations, words))
+                process = PROCESSES.Process(target=open_and_die, args=(path, words))
                 process.start()
                 process.join(TIMEOUT_S)
                 assert process.exitcode == -signal.SIGKILL
@@ -196,13 +187,13 @@ def test_store_on_a_full_disk_is_migrated_without_a_backup_and_with_a_warning(
 
 @pytest.mark.requirement("MG-09")
 def test_program_prints_on_stderr_where_the_backup_of_a_migration_is(
-    path: Path, migrations: Path, older: bytes
+    path: Path, older: bytes
 ) -> None:
     path.write_bytes(older)
 
     # A process of its own: the handler of its log writes to the stderr that it starts with.
     done = subprocess.run(
-        [sys.executable, "-m", "tests.later_migrations", str(path), str(migrations)],
+        [sys.executable, "-m", "tests.later_migrations", str(path)],
         capture_output=True,
         text=True,
         check=True,

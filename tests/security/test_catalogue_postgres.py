@@ -81,7 +81,7 @@ def test_upgrade_confines_and_grants_each_table_of_the_migrations(
         assert role
         engine = sa.create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
         with engine.begin() as connection:
-            MIGRATIONS.upgrade(connection, POSTGRES)
+            MIGRATIONS.upgrade(connection, POSTGRES, version=None)
             # By this right an upgrade knows which role gets the others.
             connection.exec_driver_sql(f"GRANT INSERT ON memories TO {role}")
         engine.dispose()

@@ -12,11 +12,15 @@ from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
 
+import sqlalchemy as sa
+
 from commonbrain.model.errors import NotFoundError, RejectedError, UnavailableError
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import ignore_progress
 from commonbrain.storage.sqlite.backup import put_in_place
+from commonbrain.storage.sqlite.driver import driver
+from tests.older_stores import make_older
 from tests.simulation import calls
 from tests.simulation.calls import Call, Effect
 from tests.simulation.checks import adopt, check_all, check_is_found, check_is_hidden
@@ -29,7 +33,6 @@ from tests.simulation.faults import (
     listening,
     put_back,
 )
-from tests.simulation.upgrades import make_older
 from tests.simulation.world import AGENTS, TENANTS, WHY, Modelled, World, seeded_secrets
 from tests.working import a_worker
 
@@ -374,7 +377,10 @@ class Simulation:
         """Open a store of an older schema; again, if the power failed or the disk was full."""
         world, way = self.world, draw.random()
         world.close()
-        make_older(world.path)
+        engine = sa.create_engine(f"sqlite:///{world.path}", module=driver())
+        with engine.begin() as connection:
+            make_older(connection)
+        engine.dispose()
         if way < 0.4:
             self.fail_within(draw, world.open, statements=60, is_upgrade=True)
         elif way < 0.6:

@@ -1,26 +1,26 @@
 """What holds of the schema in every engine, read from its tables alone."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA, EnumText
+from commonbrain.storage.sql.migrations import STEPS
 from commonbrain.storage.sql.schema_version import (
     MIGRATIONS,
     READABLE_FROM,
     SCHEMA_VERSION,
-    EngineSchema,
+    VERSIONS,
+    Migrations,
+    only_version,
 )
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import SQLITE
+from tests.older_stores import PARTITIONED, make_oldest
 
 
 @pytest.mark.requirement("DM-02")
@@ -44,32 +44,22 @@ def test_every_key_begins_with_the_tenant_except_in_reference_tables() -> None:
             assert target in reference or key.column_keys[0] == "tenant_id", table.name
 
 
-def test_newest_migration_is_the_expected_schema_version() -> None:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS.folder))
-
-    assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
-
-
-def test_programs_without_a_kind_cannot_share_a_server_with_those_that_write_it(
-    tmp_path: Path,
-) -> None:
+def test_programs_without_a_kind_cannot_share_a_server_with_those_that_write_it() -> None:
     """They fail to read it, so `READABLE_FROM` follows the migration that adds a detail table."""
     needed = {table.name for table in memories.DETAILS.values()}
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS.folder))
-    revisions = [one.revision for one in ScriptDirectory.from_config(config).walk_revisions()]
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'steps'}", module=driver())
+    version = MIGRATIONS.oldest
+    engine = sa.create_engine("sqlite://", module=driver())
     with engine.begin() as connection:
-        config.attributes.update(connection=connection, engine=SQLITE)
-        for revision in reversed(revisions):
-            command.upgrade(config, revision)
+        make_oldest(connection)
+        for newer in STEPS:
             if needed <= set(sa.inspect(connection).get_table_names()):
                 break
-        else:
-            pytest.fail("no migration makes every detail table")
+            steps = {newer: STEPS[newer]}
+            Migrations(steps=steps).upgrade(connection, SQLITE, version=version)
+            version = newer
 
-    assert revision <= READABLE_FROM
+        assert needed <= set(sa.inspect(connection).get_table_names())
+    assert version <= READABLE_FROM
 
 
 def described(connection: sa.Connection) -> Mapping[str, object]:
@@ -88,7 +78,7 @@ def described(connection: sa.Connection) -> Mapping[str, object]:
                     inspector.get_foreign_keys(name),
                     inspector.get_unique_constraints(name),
                     inspector.get_check_constraints(name),
-                    [index(one) for one in inspector.get_indexes(name) if one["name"] != OF_SQLITE],
+                    [index(one) for one in inspector.get_indexes(name)],
                 )
             ),
         )
@@ -103,27 +93,16 @@ def index(reflected: ReflectedIndex) -> Mapping[str, object]:
     return {**reflected, "dialect_options": options}
 
 
-OF_SQLITE = "ix_memories_id"
-"""An index that full text needs there."""
-PARTITIONED = {"vectors", "field_vectors"}
-"""Tables that each engine has its own way."""
+def test_upgraded_store_has_the_schema_of_a_new_one_in_sqlite() -> None:
+    older, new = (sa.create_engine("sqlite://", module=driver()) for _ in range(2))
+    with older.begin() as upgraded, new.begin() as created:
+        make_oldest(upgraded)
+        MIGRATIONS.upgrade(upgraded, SQLITE, version=MIGRATIONS.oldest)
+        MIGRATIONS.upgrade(created, SQLITE, version=None)
 
-
-def test_migrations_create_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) -> None:
-    migrated, created = (
-        sa.create_engine(f"sqlite:///{tmp_path / name}", module=driver())
-        for name in ("migrated", "created")
-    )
-    compare(migrated, created, engine=SQLITE)
-
-
-def compare(migrated: sa.Engine, created: sa.Engine, *, engine: EngineSchema) -> None:
-    with migrated.begin() as one, created.begin() as other:
-        MIGRATIONS.upgrade(one, engine)
-        METADATA.create_all(other)
-        assert described(one) == described(other)
-    migrated.dispose()
-    created.dispose()
+        assert described(upgraded) == described(created)
+        for connection in (upgraded, created):
+            assert only_version(connection.execute(VERSIONS).scalars().all()) == SCHEMA_VERSION
 
 
 def test_enum_column_rejects_an_unknown_word(subtests: pytest.Subtests) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -20,7 +18,6 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.model.sessions import Process
 from commonbrain.storage.interface import AuditFilter, IdTaken, QueryScope
 from commonbrain.storage.schema import memories
-from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store, Transaction
@@ -149,17 +146,6 @@ def test_body_cannot_be_stored_in_the_table_of_another_kind(
         connection.execute(statement, rule)
 
 
-def test_migrations_create_the_schema_of_the_code(path: Path) -> None:
-    engine = migrated(path).dialect.engine
-    with engine.connect() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"include_name": _is_ours, "compare_type": False}
-        )
-        differences = compare_metadata(context, METADATA)
-
-    assert differences == []
-
-
 def test_audit_cannot_be_changed(open_store: OpenStore, path: Path) -> None:
     open_store()
     engine = opened(path).dialect.engine
@@ -239,11 +225,6 @@ def test_store_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
 
 def test_sqlite_version_does_not_have_the_wal_bug() -> None:
     assert driver().sqlite_version_info >= (3, 51, 3)
-
-
-def _is_ours(name: str | None, _type: str, _parents: object) -> bool:
-    """Leave out what only SQLite has: full text's tables and its key, and Alembic's own."""
-    return not (name or "").startswith(("memory_text", "atom_text", "alembic", "ix_memories_id"))
 
 
 @pytest.mark.requirement("DM-08")

@@ -8,11 +8,12 @@ from sqlalchemy import text
 
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.sqlite.engine import SQLITE
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_memory
 from tests.laid_out_stores import open_laid_out
-from tests.later_migrations import LATER, later_migrations
+from tests.later_migrations import LATER, LATER_MIGRATIONS
 from tests.storage.store_steps import SPACE, put
 
 
@@ -20,15 +21,12 @@ def opened(path: Path) -> Store:
     return open_laid_out(path, space=SPACE, clock=FakeClock())
 
 
-def test_upgrade_runs_the_missing_migrations_and_preserves_the_rows(
-    path: Path, tmp_path: Path
-) -> None:
-    later = later_migrations(tmp_path / "migrations")
+def test_upgrade_runs_the_missing_migrations_and_preserves_the_rows(path: Path) -> None:
     with closing(opened(path)) as store:
         memory = a_memory(1, "tea is ready")
         put(store, memory)
         with store.dialect.writer(LOCAL_TENANT) as connection, connection.begin():
-            later.upgrade(connection, SQLITE)
+            LATER_MIGRATIONS.upgrade(connection, SQLITE, version=SCHEMA_VERSION)
         with store.dialect.reader(LOCAL_TENANT) as connection, connection.begin():
             version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
             rows = connection.execute(text("SELECT headline, mood FROM memories")).all()

@@ -296,7 +296,7 @@ def test_writer_sees_own_imports_and_no_admin_actions(brain: Brain, ann: Visitor
     [his] = jobs(will)
     assert his["name"] == "his.md"
     text = will.get("/transfer").text
-    assert not {"Export everything", "Back up for download"} & set(Markup(text).buttons)
+    assert not {"Export everything", "Back up"} & set(Markup(text).buttons)
     assert "Commonbrain export" not in text
     assert send(will, NOTES, format="commonbrain").status_code == 403
     assert will.post("/transfer/export", {}).status_code == 403
@@ -392,77 +392,35 @@ def backing(brain: Brain) -> Iterator[Backing]:
 
 
 @pytest.mark.requirement("MG-10")
-def test_backup_is_verified_downloaded_once_and_deleted(
-    brain: Brain, backing: Backing, tmp_path: Path, temporary: Path
+def test_backup_is_verified_and_written_into_a_folder(
+    brain: Brain, backing: Backing, tmp_path: Path
 ) -> None:
     brain.remember("The staging port of the shop is 8080.")
-    ann = backing.visitor
-    assert ann.post("/transfer/backup", {"op": "start"}).status_code == 303
-    done = backing.finished()
-    assert (done["state"], done["done"]["memories"]) == ("ready", 1)
-    fetched = ann.post("/transfer/backup/file", {})
-    assert hashlib.sha256(fetched.content).hexdigest() == done["done"]["digest"]
-    assert list(temporary.iterdir()) == []
-    assert ann.post("/transfer/backup/file", {}).status_code == 404
-    copy = tmp_path / "copy.db"
-    copy.write_bytes(fetched.content)
-    with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT count(*) FROM memories").fetchone() == (1,)
-    text = ann.get("/transfer").text
-    assert f"--digest {done['done']['digest']}" in text
-
-
-def test_backup_is_written_into_a_folder(backing: Backing, tmp_path: Path) -> None:
-    folder = tmp_path / "my backups"
-    assert backing.visitor.post("/transfer/backup", {"folder": str(folder)}).status_code == 422
-    assert backing.visitor.post("/transfer/backup", {"folder": "backups"}).status_code == 422
+    ann, folder = backing.visitor, tmp_path / "my backups"
+    assert ann.post("/transfer/backup", {"folder": str(folder)}).status_code == 422
+    assert ann.post("/transfer/backup", {"folder": "backups"}).status_code == 422
     folder.mkdir()
-    backing.visitor.post("/transfer/backup", {"op": "start", "folder": str(folder)})
-    done = backing.finished()
+    fields = {"op": "start", "folder": str(folder)}
+    assert ann.post("/transfer/backup", fields).status_code == 303
+    ended = backing.finished()
     [file] = folder.iterdir()
-    assert (done["state"], done["done"]["path"]) == ("written", str(file))
+    done = ended["done"]
+    assert (ended["state"], done["memories"], done["path"]) == ("written", 1, str(file))
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == done["digest"]
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM memories").fetchone() == (1,)
+    assert f"--digest {done['digest']}" in ann.get("/transfer").text
 
 
-def test_backup_that_is_not_downloaded_is_deleted(
-    brain: Brain, backing: Backing, temporary: Path
-) -> None:
-    for end in (backing.backups.cancel, backing.backups.close):
-        backing.backups.start(brain)
-        backing.finished()
-        assert list(temporary.iterdir())
-        end()
-        assert list(temporary.iterdir()) == []
-
-
-def test_backup_expires(brain: Brain, backing: Backing, temporary: Path) -> None:
-    backing.backups.retention_s = 0.0
-    backing.backups.start(brain)
-    wait_while(backing.backups, BackupState.RUNNING)
-    wait_while(backing.backups, BackupState.READY)
-    assert backing.backups.last is not None
-    assert backing.backups.last.state is BackupState.EXPIRED
-    assert list(temporary.iterdir()) == []
-
-
-def test_aborted_download_deletes_the_backup(
-    brain: Brain, backing: Backing, temporary: Path
-) -> None:
-    backing.backups.start(brain)
-    backing.finished()
-    with (
-        pytest.raises(ZeroDivisionError),
-        backing.visitor.client.stream(
-            "POST", "/transfer/backup/file", data={"csrf": backing.visitor.csrf()}
-        ),
-    ):
-        raise ZeroDivisionError
-    assert list(temporary.iterdir()) == []
+def test_backup_goes_into_the_folder_of_the_store_by_default(backing: Backing, path: Path) -> None:
+    assert f'name="folder" required maxlength="4096" value="{path.parent}"' in (
+        backing.visitor.get("/transfer").text
+    )
 
 
 def test_backup_needs_an_admin_and_the_session_token(brain: Brain, backing: Backing) -> None:
     will = a_backing(brain, backing.backups, as_role(brain, role=Role.WRITER, agent="will"))
     assert will.visitor.post("/transfer/backup", {"op": "start"}).status_code == 403
-    assert will.visitor.post("/transfer/backup/file", {}).status_code == 403
     assert will.visitor.json("/transfer").json()["backup"] is None
     forged = {"op": "start", "csrf": "0" * 64}
     assert backing.visitor.post("/transfer/backup", forged).status_code == 403
@@ -473,5 +431,5 @@ def test_backup_needs_an_admin_and_the_session_token(brain: Brain, backing: Back
 def test_page_without_backups_names_the_alternative(ann: Visitor) -> None:
     text = ann.get("/transfer").text
     assert "pg_dump" in text
-    assert "Back up for download" not in Markup(text).buttons
+    assert "Back up" not in Markup(text).buttons
     assert ann.post("/transfer/backup", {"op": "start"}).status_code == 404

@@ -10,7 +10,9 @@ from commonbrain_server.postgres.schema import POSTGRES
 from keys_contract import KeysContract
 from page_sessions_contract import PageSessionsContract
 
+from commonbrain.storage.sql.schema_version import MIGRATIONS
 from commonbrain.testing.builders import FakeClock
+from tests.older_stores import make_older
 from tests.postgres import Server, tenants_by_path
 from tests.storage.action_items_contract import ActionItemsContract
 from tests.storage.board_contract import BoardContract
@@ -29,7 +31,7 @@ from tests.storage.readings_contract import ReadingsContract
 from tests.storage.session_contract import SessionContract
 from tests.storage.store_contract import StoreContract
 from tests.storage.store_steps import SPACE, OpenStore
-from tests.storage.test_schema import compare
+from tests.storage.test_schema import described
 from tests.storage.trends_contract import TrendsContract
 from tests.storage.upkeep_contract import UpkeepContract
 
@@ -122,13 +124,16 @@ class TestPostgresMail(MailContract):
     pass
 
 
-def test_migrations_create_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
-    with (
-        postgres.database(is_empty=True) as first,
-        postgres.database(is_empty=True) as second,
-    ):
-        migrated, created = (
-            sa.create_engine(sa.make_url(one.owner).set(drivername="postgresql+psycopg"))
-            for one in (first, second)
-        )
-        compare(migrated, created, engine=POSTGRES)
+def test_upgraded_store_has_the_schema_of_a_new_one_in_postgres(postgres: Server) -> None:
+    with postgres.database(is_empty=True) as database:
+        engine = sa.create_engine(sa.make_url(database.owner).set(drivername="postgresql+psycopg"))
+        with engine.begin() as connection:
+            MIGRATIONS.upgrade(connection, POSTGRES, version=None)
+            created = described(connection)
+            make_older(connection)
+            assert described(connection) != created
+
+            MIGRATIONS.upgrade(connection, POSTGRES, version=MIGRATIONS.oldest)
+
+            assert described(connection) == created
+        engine.dispose()

@@ -55,25 +55,20 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "setup": "brain setup --dry-run",
     "hook": "brain hook status",
     "pause": "brain pause --for 1h",
-    "resume": "brain resume",
     "statusline": "brain statusline < session.json",
     "session list": "brain session list --project shop",
     "session task": 'brain session task "fix the failing build"',
     "session handoff": 'brain session handoff "The build is green." --next "merge it"',
     "session end": 'brain session end "Merged." --next "tag a release"',
     "session note": 'brain session note branch "fix/build" --pinned',
-    "session notes": "brain session notes",
     "session checkpoint": 'brain session checkpoint "drop the staging database"',
     "message send": 'brain message send "The build is red." --to codex --priority urgent',
     "message reply": 'brain message reply mem_06f8v2k1m0q4t "I am on it."',
-    "message inbox": "brain message inbox",
     "message read": "brain message read mem_06f8v2k1m0q4t",
     "message ack": 'brain message ack mem_06f8v2k1m0q4t "Done."',
     "message history": "brain message history --agent codex",
-    "message threads": "brain message threads",
     "message thread": "brain message thread thr_38G0FM4BXXFX7 --status closed --tag release",
     "message delegate": 'brain message delegate "Fix the build." --to codex --due-at tomorrow',
-    "message delegated": "brain message delegated",
     "task add": 'brain task add "Renew the certificate." --due-at 2026-12-01 --priority high',
     "task done": "brain task done mem_06f8v2k1m0q4t",
     "task block": 'brain task block mem_06f8v2k1m0q4t --reason "no access"',
@@ -94,7 +89,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "job run": "brain job run maintain --wait",
     "job retry": "brain job retry job_06f8v2k1m0q4t",
     "job cancel": "brain job cancel job_06f8v2k1m0q4t",
-    "model list": "brain model list",
     "model show": "brain model show mdl_06f8v2k1m0q4t",
     "model canary": "brain model canary mdl_06f8v2k1m0q4t --percent 5",
     "model promote": 'brain model promote mdl_06f8v2k1m0q4t --reason "better for a week"',
@@ -104,18 +98,14 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "model train": "brain model train --role reranker",
     "skill add": 'brain skill add deploy "Run the smoke tests first." --keyword deploy',
     "skill show": "brain skill show deploy",
-    "skill list": "brain skill list",
     "skill test": 'brain skill test "how do I deploy?"',
     "audit": "brain audit --agent codex --since yesterday",
-    "tenant usage": "brain tenant usage",
     "tenant refusals": "brain tenant refusals --limit 10",
-    "tenant list": "brain tenant list",
     "tenant create": "brain tenant create acme",
     "tenant show": "brain tenant show acme",
     "tenant suspend": "brain tenant suspend acme",
     "tenant resume": "brain tenant resume acme",
     "tenant policy": "brain tenant policy acme --memories-max 100000",
-    "agent list": "brain agent list",
     "agent set": "brain agent set codex --role writer",
     "agent disable": "brain agent disable codex",
     "agent enable": "brain agent enable codex",
@@ -124,12 +114,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "key invite": "brain key invite ann --role writer",
     "key rotate": "brain key rotate cb_acme_1a2b3c4d --minutes 60",
     "key revoke": "brain key revoke cb_acme_1a2b3c4d",
-    "store upgrade": "brain store upgrade",
     "store distribute": "brain store distribute --dry-run",
     "store copy": "brain store copy brain.db postgresql://localhost/brain --dry-run",
-    "embeddings list": "brain embeddings list",
-    "embeddings build": "brain embeddings build",
-    "embeddings compare": "brain embeddings compare",
     "embeddings switch": "brain embeddings switch --dry-run",
     "embeddings drop": "brain embeddings drop minilm",
     "eval run": "brain eval run locomo ./locomo-dev.json",
@@ -139,30 +125,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval parts": "brain eval parts run.json",
     "eval refusals": "brain eval refusals ./locomo-dev.json",
     "eval report": "brain eval report run.json",
-    "eval self": "brain eval self",
-    "eval history": "brain eval history",
-    "eval reflection": "brain eval reflection",
-    "eval month": "brain eval month",
-    "eval duplicates": "brain eval duplicates",
-    "eval citations": "brain eval citations",
-    "eval failures": "brain eval failures",
-    "eval turns": "brain eval turns",
-    "eval atomizer": "brain eval atomizer",
-    "eval captures": "brain eval captures",
-    "eval cascade": "brain eval cascade",
-    "eval conflicts": "brain eval conflicts",
-    "eval headlines": "brain eval headlines",
-    "eval kinds": "brain eval kinds",
-    "eval salience": "brain eval salience",
-    "eval notes": "brain eval notes",
-    "eval preferences": "brain eval preferences",
-    "eval prompts": "brain eval prompts",
-    "eval safety": "brain eval safety",
-    "eval secrets": "brain eval secrets",
-    "eval timeline": "brain eval timeline",
-    "eval times": "brain eval times",
-    "eval truth": "brain eval truth",
 }
+"""Those of the other commands are their names, which need no argument."""
 
 
 GROUPS: Final[Mapping[str, str]] = {
@@ -233,8 +197,7 @@ class CommandGroup(TyperGroup):
         if command is None and row is not None:
             command = _command_of(row, path)
         if command is not None:
-            example = EXAMPLES.get(path)
-            command.epilog = f"Example: {example}" if example else command.epilog
+            _add_example(command, path)
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
@@ -305,8 +268,7 @@ class MainGroup(CommandGroup):
             app = _packaged(cmd_name)
         command = get_command(app)
         command.name = cmd_name
-        example = EXAMPLES.get(cmd_name)
-        command.epilog = f"Example: {example}" if example else command.epilog
+        _add_example(command, cmd_name)
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
@@ -330,6 +292,12 @@ class MainGroup(CommandGroup):
         others = [name for name in self.list_commands(ctx) if name not in listed]
         with formatter.section("More (brain COMMAND --help explains each)"):
             formatter.write_text(", ".join(others))
+
+
+def _add_example(command: Any, path: str) -> None:  # noqa: ANN401 Typer ships its own Click
+    """End the help of a command, but for a group, with its example."""
+    if not hasattr(command, "list_commands"):
+        command.epilog = f"Example: {EXAMPLES.get(path, f'brain {path}')}"
 
 
 def _packaged(command: str) -> typer.Typer:

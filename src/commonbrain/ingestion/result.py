@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -100,19 +100,13 @@ class DerivedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemResult:
+class ItemResult(DerivedResult):
     """The outcome of one item; `stored` means that it is durable and searchable.
 
     `id` names the new memory, or the one that already says it; `code`, `reason` and `hint` explain
     why nothing was stored, and the next step.
     """
 
-    status: ItemStatus
-    id: str | None = None
-    kind: Kind | None = None
-    headline: str | None = None
-    code: str | None = None
-    reason: str | None = None
     hint: str | None = None
     similar: tuple[SimilarMemory, ...] = ()
     conflicts: tuple[SimilarMemory, ...] = ()
@@ -182,11 +176,5 @@ def hint_of_return(newer: Memory | None) -> str | None:
 
 def to_derived_result(outcome: ItemResult) -> DerivedResult:
     """Return the short form of an outcome."""
-    return DerivedResult(
-        status=outcome.status,
-        id=outcome.id,
-        kind=outcome.kind,
-        headline=outcome.headline,
-        code=outcome.code,
-        reason=outcome.reason,
-    )
+    short = {one.name: getattr(outcome, one.name) for one in fields(DerivedResult)}
+    return DerivedResult(**short)

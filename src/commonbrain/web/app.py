@@ -58,7 +58,7 @@ from commonbrain.web.rendering import STATIC_FOLDERS
 from commonbrain.web.request_guard import HEADERS, OriginPolicy, RequestGuard
 from commonbrain.web.screens import Screen, all_screens
 from commonbrain.web.screens.screen import NewSecret, page_environment
-from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, FormUploads
+from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, FormUploads
 from commonbrain.web.visit import Visit, valid_fields
 
 Form = ImmutableMultiDict[str, str]
@@ -114,7 +114,6 @@ def make_page(
         "/transfer/export": page.change_transfer(transfers.start_export),
         "/transfer/previewed": page.change_transfer(transfers.import_previewed),
         "/transfer/backup": page.change_transfer(transfers.change_backup),
-        "/transfer/backup/file": page.fetch_backup,
     }
     login_routes = login_screen.routes(page)
     routes = [
@@ -267,11 +266,7 @@ class BrowserPages:
 
     def fetch_archive(self, visit: Visit, request: Request) -> Response:
         """Send the archive of an export."""
-        return DownloadResponse(transfers.open_archive(visit, request.path_params["id"]))
-
-    def fetch_backup(self, visit: Visit, _request: Request) -> Response:
-        """Send the backup that waits for its download, once."""
-        return DownloadResponse(transfers.open_backup(visit))
+        return transfers.open_archive(visit, request.path_params["id"])
 
     async def log_out(self, request: Request) -> Response:
         """End the login."""

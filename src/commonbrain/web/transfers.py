@@ -1,4 +1,4 @@
-"""Files that come in and go out on the page: uploads to import, exports and backups to download."""
+"""Files that come in and go out on the page: uploads to import, exports, and backups."""
 
 import asyncio
 import shutil
@@ -13,7 +13,6 @@ from pydantic import Field
 from starlette.datastructures import FormData, ImmutableMultiDict, UploadFile
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from commonbrain.api.dispatch import authorize_call
 from commonbrain.api.operation import Name, Operation, Transport
@@ -26,6 +25,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, Unavailab
 from commonbrain.model.limits import NAME_CHARS_MAX, UPLOAD_BYTES_MAX
 from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.job_queue import EXPORT
+from commonbrain.storage.uploads import Upload
 from commonbrain.web.visit import Visit, parse_request
 
 TRANSFER_PATH: Final = "/transfer"
@@ -36,7 +36,6 @@ BODY_BYTES_MAX: Final = UPLOAD_BYTES_MAX + FORM_BYTES_MAX
 _UPLOAD_S: Final = 300
 """Seconds for a file to arrive: the largest one at 1 Mbit/s."""
 _FIELDS_MAX: Final = 10
-_READ_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,57 +162,38 @@ def start_export(visit: Visit, _form: ImmutableMultiDict[str, str]) -> None:
     visit.call(JOB, JobRequest(op="run", kind=EXPORT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Download:
-    """A file to send; `close` is called at the end, also of an aborted download."""
-
-    name: str
-    size: int
-    chunks: Iterator[bytes]
-    close: Callable[[], None] = lambda: None
-
-
 class DownloadResponse(StreamingResponse):
     """Sends a file to save."""
 
-    def __init__(self, download: Download) -> None:
+    def __init__(self, upload: Upload, chunks: Iterator[bytes]) -> None:
         headers = {
-            "Content-Disposition": f"attachment; filename*=utf-8''{quote(download.name)}",
-            "Content-Length": str(download.size),
+            "Content-Disposition": f"attachment; filename*=utf-8''{quote(upload.name)}",
+            "Content-Length": str(upload.size),
         }
-        super().__init__(download.chunks, media_type="application/octet-stream", headers=headers)
-        self._close = download.close
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file, and close it however that ends."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._close()
+        super().__init__(chunks, media_type="application/octet-stream", headers=headers)
 
 
-def open_archive(visit: Visit, id_: str) -> Download:
+def open_archive(visit: Visit, id_: str) -> DownloadResponse:
     """Open the archive of an export for a download.
 
     Raises:
         CommonbrainError: as `Jobs.archive`.
 
     """
-    operation: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
+
+    def archive(brain: Brain, request: JobRequest) -> object:
+        return brain.jobs.archive(request.id or "")
+
+    operation: Any = replace(JOB, role=Role.ADMIN, handle=archive)
     upload: Any = visit.call(operation, JobRequest(op="show", id=id_))
-    chunks = visit.brain.services.uploads.read(upload)
-    return Download(name=upload.name, size=upload.size, chunks=chunks)
-
-
-def _archive(brain: Brain, request: JobRequest) -> object:
-    return brain.jobs.archive(request.id or "")
+    return DownloadResponse(upload, visit.brain.services.uploads.read(upload))
 
 
 class BackupRequest(OperationRequest):
     """The fields of the form about backups."""
 
     op: str = "start"
-    folder: str | None = Field(default=None, max_length=4096)
+    folder: str = Field(default="", max_length=4096)
 
 
 def change_backup(visit: Visit, form: ImmutableMultiDict[str, str]) -> None:
@@ -226,7 +206,9 @@ def change_backup(visit: Visit, form: ImmutableMultiDict[str, str]) -> None:
     """
     backups = visit.backups
     if backups is None:
-        raise _no_backups()
+        raise NotFoundError(
+            "This page makes no backups.", hint="The screen says how this store is backed up."
+        )
 
     def change(brain: Brain, request: BackupRequest) -> None:
         match request.op:
@@ -237,49 +219,15 @@ def change_backup(visit: Visit, form: ImmutableMultiDict[str, str]) -> None:
             case _:
                 raise InvalidInputError(f"No action {request.op[:40]!r}.", hint="Use its button.")
 
-    request = parse_request(BackupRequest, form)
-    visit.call(_backup_operation(change), request)
-
-
-def open_backup(visit: Visit) -> Download:
-    """Open the finished backup for its one download.
-
-    Raises:
-        NotFoundError: there is none.
-
-    """
-    backups = visit.backups
-    if backups is None:
-        raise _no_backups()
-    taken: Any = visit.call(
-        _backup_operation(lambda _brain, _request: backups.take()),
-        BackupRequest(op="fetch"),
-    )
-    size = taken.path.stat().st_size
-    return Download(name=taken.path.name, size=size, chunks=_chunks(taken.path), close=taken.close)
-
-
-def _backup_operation(handle: Callable[[Brain, BackupRequest], Any]) -> Operation[Any, Any]:
-    return Operation(
+    operation = Operation(
         name="backup",
         title="Backup",
         purpose="Back the store up.",
         request=BackupRequest,
         reply=object,
-        handle=handle,
+        handle=change,
         render_text=str,
         role=Role.ADMIN,
         transports=frozenset({Transport.WEB}),
     )
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_READ_BYTES):
-            yield chunk
-
-
-def _no_backups() -> NotFoundError:
-    return NotFoundError(
-        "This page makes no backups.", hint="The screen says how this store is backed up."
-    )
+    visit.call(operation, parse_request(BackupRequest, form))

@@ -1,7 +1,6 @@
 """The operation audit: who changed what and when, refusals, and administrative changes."""
 
 from commonbrain.api.operation import Cursor, Name, Operation, Profile, Request, TimeBound, argument
-from commonbrain.client import Brain
 from commonbrain.history.audit import AuditEntryView, AuditPage
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX
@@ -33,10 +32,6 @@ class AuditRequest(Request):
     cursor: Cursor = None
 
 
-def _handle(brain: Brain, request: AuditRequest) -> AuditPage:
-    return brain.audit(**request.model_dump())
-
-
 def _render(reply: AuditPage) -> str:
     lines = [_render_entry(one) for one in reply.lines]
     return "\n".join([*lines, *more_line(reply.more, reply.next)]) or "The audit has no such line."
@@ -64,7 +59,7 @@ AUDIT = Operation(
     purpose="List who changed what and when, by agent, action, request or time; with refusals.",
     request=AuditRequest,
     reply=AuditPage,
-    handle=_handle,
+    handle=lambda brain, request: brain.audit(**request.model_dump()),
     render_text=_render,
     role=Role.ADMIN,
     profile=Profile.OPERATOR,

@@ -7,7 +7,6 @@ from pydantic import Field
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import Operation, Request, Transport, argument
 from commonbrain.api.operations.forget import render_bulk_change
-from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, Phase
 from commonbrain.model.scope import Role
 
@@ -25,17 +24,15 @@ class BulkRequest(Request):
     confirm: int | None = argument("The count that the preview shows")
 
 
-def _handle(brain: Brain, request: BulkRequest) -> BulkChangeResult:
-    return brain.bulk_edit(action=request.op, **request.model_dump(exclude={"op"}))
-
-
 BULK = Operation(
     name="bulk",
     title="Bulk edit",
     purpose="Tag, pin, archive or confirm many memories in one transaction, after a preview.",
     request=BulkRequest,
     reply=BulkChangeResult,
-    handle=_handle,
+    handle=lambda brain, request: brain.bulk_edit(
+        action=request.op, **request.model_dump(exclude={"op"})
+    ),
     render_text=render_bulk_change,
     role=Role.WRITER,
     positional=("op", "ids"),

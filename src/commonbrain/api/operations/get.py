@@ -67,10 +67,6 @@ def _handle(brain: Brain, request: GetRequest) -> GetResponse:
     return GetResponse.of(brain.get_several(request.id, views=request.views))
 
 
-def _render(reply: GetResponse) -> str:
-    return "\n\n".join("\n".join(_lines(one)) for one in (reply, *reply.more))
-
-
 def _lines(reply: MemoryView) -> Iterator[str]:
     if reply.banner:
         yield inert_line(reply.banner)
@@ -183,7 +179,7 @@ GET = Operation(
     profile=Profile.LITE,
     reply=GetResponse,
     handle=_handle,
-    render_text=_render,
+    render_text=lambda reply: "\n\n".join("\n".join(_lines(one)) for one in (reply, *reply.more)),
     positional=("id",),
     is_read_only=True,
     is_idempotent=True,

@@ -16,7 +16,6 @@ from commonbrain.api.operation import (
     Transport,
     argument,
 )
-from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line, inert_part
 from commonbrain.model.limits import LIST_PAGE_DEFAULT, LIST_PAGE_MAX
 from commonbrain.model.listing import Facet, FacetCount, Facets
@@ -65,10 +64,6 @@ class ListRequest(Request):
         LIST_PAGE_DEFAULT,
     )
     cursor: Cursor = None
-
-
-def _handle(brain: Brain, request: ListRequest) -> MemoryPage:
-    return brain.list(**request.model_dump())
 
 
 def _render(reply: MemoryPage) -> str:
@@ -129,7 +124,7 @@ LIST = Operation(
     purpose="List memories by filters, page by page, with counts by facet; for people.",
     request=ListRequest,
     reply=MemoryPage,
-    handle=_handle,
+    handle=lambda brain, request: brain.list(**request.model_dump()),
     render_text=_render,
     to_csv=to_csv,
     transports=frozenset({Transport.CLI, Transport.REST}),

@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Literal
 
 from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport, argument
-from commonbrain.client import Brain
 from commonbrain.history.review_queue import (
     ConflictItem,
     DuplicateItem,
@@ -34,10 +33,6 @@ class ReviewRequest(Request):
         limits.AGENDA_DEFAULT,
     )
     cursor: Cursor = None
-
-
-def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
-    return brain.review(**request.model_dump())
 
 
 def render_review_queue(reply: ReviewQueue) -> str:
@@ -139,7 +134,7 @@ REVIEW = Operation(
     purpose="List what needs a decision: conflicts, memories to review, proposals, duplicates.",
     request=ReviewRequest,
     reply=ReviewQueue,
-    handle=_handle,
+    handle=lambda brain, request: brain.review(**request.model_dump()),
     render_text=render_review_queue,
     transports=frozenset({Transport.CLI, Transport.REST}),
     positional=("category",),

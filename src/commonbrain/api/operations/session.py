@@ -19,7 +19,6 @@ from commonbrain.api.operation import (
     verb_command,
 )
 from commonbrain.api.operations.remember import render_item_result
-from commonbrain.client import Brain
 from commonbrain.coordination.session_views import (
     ActiveSession,
     CheckpointResult,
@@ -235,10 +234,6 @@ def _handoff(request: SessionRequest) -> dict[str, Any]:
     return parts.model_dump() | fields
 
 
-def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
-    return _CALLS[request.op](brain.session, request)
-
-
 def _render(reply: SessionResponse) -> str:
     lines = [_summary(reply)] if reply.op not in {*STATE_OPS, "list"} else []
     if reply.sessions is not None:
@@ -280,7 +275,7 @@ SESSION = Operation(
     request=SessionRequest,
     profile=Profile.LITE,
     reply=SessionResponse,
-    handle=_handle,
+    handle=lambda brain, request: _CALLS[request.op](brain.session, request),
     render_text=_render,
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
     role=Role.WRITER,

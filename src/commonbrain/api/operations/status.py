@@ -81,10 +81,6 @@ def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
     )
 
 
-def _render(reply: StatusReply) -> str:
-    return "\n".join(_lines(reply))
-
-
 def _lines(reply: StatusReply) -> Iterator[str]:
     memories = pluralize(reply.memories, "memory", many="memories")
     yield f"{memories} ({_counts(reply.by_kind) or 'none yet'}) in {reply.store}"
@@ -198,7 +194,7 @@ STATUS = Operation(
     request=StatusRequest,
     reply=StatusReply,
     handle=_handle,
-    render_text=_render,
+    render_text=lambda reply: "\n".join(_lines(reply)),
     is_read_only=True,
     is_idempotent=True,
 )

@@ -8,7 +8,6 @@ from pydantic import Field
 from commonbrain.api.operation import Command, Name, Operation, Request, argument
 from commonbrain.causality.result import Precursor, TraceResult, TraceStep
 from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, CausalTrace
-from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import CURRENT_STATES
@@ -64,14 +63,6 @@ def _require_id(request: TraceRequest) -> str:
 
 def _depth(request: TraceRequest, default: int = DEPTH_MAX) -> int:
     return default if request.depth is None else request.depth
-
-
-def _handle(brain: Brain, request: TraceRequest) -> TraceResult:
-    return _CALLS[request.op](brain.trace, request)
-
-
-def _render(reply: TraceResult) -> str:
-    return "\n".join(_lines(reply))
 
 
 def _lines(reply: TraceResult) -> Iterator[str]:
@@ -155,8 +146,8 @@ TRACE = Operation(
     "evidence.",
     request=TraceRequest,
     reply=TraceResult,
-    handle=_handle,
-    render_text=_render,
+    handle=lambda brain, request: _CALLS[request.op](brain.trace, request),
+    render_text=lambda reply: "\n".join(_lines(reply)),
     is_read_only=True,
     is_idempotent=True,
     commands=(

@@ -33,10 +33,6 @@ def _handle(brain: Brain, request: WhyFailedRequest) -> WhyFailedResponse:
     return WhyFailedResponse(fix=brain.acting_as(project=project).why_failed(request.text))
 
 
-def _render(reply: WhyFailedResponse) -> str:
-    return "No fix of this failure is known." if reply.fix is None else reply.fix.evidence
-
-
 WHY_FAILED = Operation(
     name="why_failed",
     title="WhyFailed",
@@ -44,7 +40,9 @@ WHY_FAILED = Operation(
     request=WhyFailedRequest,
     reply=WhyFailedResponse,
     handle=_handle,
-    render_text=_render,
+    render_text=lambda reply: (
+        "No fix of this failure is known." if reply.fix is None else reply.fix.evidence
+    ),
     transports=frozenset({Transport.CLI, Transport.REST}),
     positional=("text",),
     reads_both_ends=True,

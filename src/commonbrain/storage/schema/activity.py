@@ -115,16 +115,12 @@ receipts = tenant_table(
     Column("acked_at", Instant),
     Column("answer", Text),
     ForeignKeyConstraint(["tenant_id", "message_id"], ["memories.tenant_id", "memories.id"]),
-    Index("ix_receipts_message", "tenant_id", "message_id"),
     Index(
         "ix_receipts_unread",
-        "tenant_id",
-        "agent",
-        "project",
-        "is_urgent",
-        "message_id",
+        *("tenant_id", "agent", "project", "is_urgent", "message_id"),
         **only("read_at IS NULL"),
     ),
+    Index("ix_receipts_message", "tenant_id", "message_id"),
 )
 
 # The last broadcast that an agent's own rows cover.

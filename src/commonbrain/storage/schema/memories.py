@@ -132,10 +132,11 @@ memories = tenant_table(
     fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
-    Index("ix_memories_source", "tenant_id", "source_ref", **only("source_ref IS NOT NULL")),
     Index(None, "tenant_id", "occurred_at"),
-    Index("ix_memories_session", "tenant_id", "session", "id", **only("session IS NOT NULL")),
     Index(None, "tenant_id", "project", "kind", "state"),
+    # One head per chain: no two memories are replaced by the same one.
+    Index(None, "tenant_id", "superseded_by", unique=True),
+    Index("ix_memories_session", "tenant_id", "session", "id", **only("session IS NOT NULL")),
     # Has the columns by which lists of memories are filtered and counted, so that counting them
     # reads no rows; grouped by the first ones, nothing is sorted. The condition always holds: only
     # lists state it, because SQLite would use the index for recall too, which takes four times as
@@ -154,8 +155,7 @@ memories = tenant_table(
     ),
     Index("ix_memories_rules", "tenant_id", "occurred_at", "id", **only("kind = 'rule'")),
     Index("ix_memories_pinned", "tenant_id", "id", **only("pinned")),
-    # One head per chain: no two memories are replaced by the same one.
-    Index(None, "tenant_id", "superseded_by", unique=True),
+    Index("ix_memories_source", "tenant_id", "source_ref", **only("source_ref IS NOT NULL")),
 )
 
 # Tags, and the people, topics and references that rules find in the text. The person at position 0
@@ -235,21 +235,16 @@ def _detail(kind: Kind, *constraints: SchemaItem) -> Table:
 
 _CONSTRAINTS: Final[Mapping[Kind, tuple[SchemaItem, ...]]] = {
     Kind.RULE: (
+        Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         # Few rules have a trigger, and every recall looks them up.
         Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
-        Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
     ),
     Kind.FACT: (CheckConstraint("ttl_s > 0", name="ttl_s"),),
     Kind.TASK: (
-        # Every boot and write looks up unfinished tasks, among many that are done.
-        Index(
-            "ix_tasks_owed",
-            "tenant_id",
-            "memory_id",
-            **only("status IN ('open', 'blocked')"),
-        ),
-        Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         Index("ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")),
+        Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
+        # Every boot and write looks up unfinished tasks, among many that are done.
+        Index("ix_tasks_owed", "tenant_id", "memory_id", **only("status IN ('open', 'blocked')")),
     ),
     Kind.EVENT: (
         fraction("importance"),
@@ -341,8 +336,8 @@ changes = tenant_table(
     Column("believed_since", Instant),
     Column("believed_until", Instant),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
-    Index(None, "tenant_id", "memory_id"),
     Index(None, "tenant_id", "at"),
+    Index(None, "tenant_id", "memory_id"),
     CheckConstraint("(believed_since IS NULL) = (believed_until IS NULL)", name="believed"),
 )
 

@@ -1,7 +1,7 @@
 """The metadata of all tables, their column types, and the tenant column of every key."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Dialect,
     ForeignKey,
+    Index,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -35,6 +36,7 @@ METADATA: Final = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+_INDEXES: Final = "indexes"
 
 
 class UnreadableValueError(ValueError):
@@ -97,7 +99,14 @@ def authority_column(default: Authority) -> Column[Authority]:
 
 def tenant_table(name: str, key: Sequence[str], *items: SchemaItem) -> Table:
     """Make a table of rows of tenants; its key is the tenant, then `key`."""
-    return Table(name, METADATA, tenant(), *items, PrimaryKeyConstraint("tenant_id", *key))
+    table = Table(name, METADATA, tenant(), *items, PrimaryKeyConstraint("tenant_id", *key))
+    table.info[_INDEXES] = [one for one in items if isinstance(one, Index)]
+    return table
+
+
+def indexes_of(table: Table) -> Collection[Index]:
+    """Return the indexes of a table in the order in which they are written down."""
+    return table.info.get(_INDEXES, table.indexes)
 
 
 def only(condition: str) -> dict[str, Any]:

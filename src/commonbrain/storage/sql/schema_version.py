@@ -1,31 +1,40 @@
 """The schema version: whether a database is a store, and upgrading it."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from itertools import chain
 from typing import Final
 
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.values import dataclass
+from commonbrain.storage.schema import activity
 from commonbrain.storage.schema.memories import OURS
-from commonbrain.storage.schema.types import UnreadableValueError
+from commonbrain.storage.schema.types import UnreadableValueError, indexes_of
+from commonbrain.storage.sql.migrations import STEPS
 
-SCHEMA_VERSION: Final = "0028"
-"""The newest migration; a test holds it to Alembic's head."""
+SCHEMA_VERSION: Final = max(STEPS)
 VERSIONS: Final = text("SELECT version_num FROM alembic_version")
 READABLE_FROM: Final = "0023"
 """The oldest version whose programs may use this schema on a server, while they are replaced."""
+_RECORD: Final = (
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+)
+"""Named by the migration tool of earlier programs, which read it."""
+_ADD: Final = text("INSERT INTO alembic_version VALUES (:version)")
+_SET: Final = text("UPDATE alembic_version SET version_num = :version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSchema:
-    """What an engine adds to the migrations, which are shared by all engines."""
+    """What only one engine has."""
 
     tables: frozenset[str] = frozenset()
-    """Tables that its statements make; the baseline leaves them out."""
-    statements: Mapping[str, Sequence[str]]
-    """What it runs after each migration, by version; never changed, as the migrations are not."""
+    """Tables of `storage.schema` that its statements make its own way."""
+    statements: Sequence[str]
+    """What it runs in a new store after the shared tables are made."""
 
 
 def version_of(connection: Connection, location: str) -> str | None:
@@ -39,7 +48,7 @@ def version_of(connection: Connection, location: str) -> str | None:
     names = set(inspect(connection).get_table_names())
     if not names:
         return None
-    # Other programs use Alembic too.
+    # Other programs have a table `alembic_version` too.
     if not names.issuperset(OURS):
         raise StoreCorruptError(
             f"{location} is a database of another program.",
@@ -63,12 +72,16 @@ def only_version(versions: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migrations:
-    """The migrations of a folder, which lead from the oldest version to the newest."""
+    """How a store gets the newest schema."""
 
-    folder: Path = Path(__file__).parents[1] / "migrations"
-    newest: str = SCHEMA_VERSION
+    steps: Mapping[str, Sequence[str]]
     oldest: str = "0023"
-    """The baseline; versions of development stores, 0001 to 0022, sort before it."""
+    """The schema of the first release; versions of development stores sort before it."""
+
+    @property
+    def newest(self) -> str:
+        """The version after the last step."""
+        return max(self.steps)
 
     def check_upgradable(self, version: str | None, location: str) -> None:
         """Refuse a store that a later version has upgraded, or that no migration leads from.
@@ -93,17 +106,32 @@ class Migrations:
                 hint="Upgrade Commonbrain.",
             )
 
-    def upgrade(self, connection: Connection, engine: EngineSchema) -> None:
-        """Run the missing migrations, in the transaction of a connection."""
-        # Only a new or an older store pays for loading the migration tool.
-        from alembic import command  # noqa: PLC0415
-        from alembic.config import Config  # noqa: PLC0415
+    def upgrade(self, connection: Connection, engine: EngineSchema, *, version: str | None) -> None:
+        """Make the schema, or run the missing steps, in the transaction of a connection."""
+        if version is None:
+            _create(connection, engine)
+            version = SCHEMA_VERSION
+        for newer, statements in self.steps.items():
+            if newer > version:
+                for statement in statements:
+                    connection.exec_driver_sql(statement)
+                connection.execute(_SET, {"version": newer})
 
-        config = Config()
-        config.set_main_option("script_location", str(self.folder).replace("%", "%%"))
-        config.attributes.update(connection=connection, engine=engine)
-        command.upgrade(config, "head")
+
+def _create(connection: Connection, engine: EngineSchema) -> None:
+    """Create every table and index of an empty store."""
+    every = activity.sessions.metadata.sorted_tables
+    tables = [table for table in every if table.name not in engine.tables]
+    for table in tables:
+        connection.execute(CreateTable(table))
+    # In their order: SQLite prefers the newer of two indexes that serve a query alike.
+    for index in chain.from_iterable(map(indexes_of, tables)):
+        connection.execute(CreateIndex(index))
+    for statement in engine.statements:
+        connection.exec_driver_sql(statement)
+    connection.exec_driver_sql(_RECORD)
+    connection.execute(_ADD, {"version": SCHEMA_VERSION})
 
 
-MIGRATIONS: Final = Migrations()
+MIGRATIONS: Final = Migrations(steps=STEPS)
 """The migrations of this version."""

@@ -49,30 +49,28 @@ from commonbrain.storage.sqlite.file import StoreFile, make_file
 from commonbrain.storage.store import Schema, Store
 
 SQLITE: Final = EngineSchema(
-    statements={
-        "0023": (
-            "CREATE VIRTUAL TABLE memory_text USING fts5(text, keywords, content='', "
-            "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')",
-            "CREATE VIRTUAL TABLE atom_text USING fts5(subject, action, outcome, consequences, "
-            "content='', contentless_delete=1, "
-            "tokenize='porter unicode61 remove_diacritics 2')",
-            # Full text knows a memory by its id alone, whatever its tenant.
-            "CREATE UNIQUE INDEX ix_memories_id ON memories (id)",
-            "CREATE TRIGGER access_audit_is_never_updated BEFORE UPDATE ON access_audit "
-            "BEGIN SELECT RAISE(ABORT, 'access_audit is append-only'); END",
-            "CREATE TRIGGER access_audit_is_never_deleted BEFORE DELETE ON access_audit "
-            "BEGIN SELECT RAISE(ABORT, 'access_audit is append-only'); END",
-            "CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit "
-            "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
-            "CREATE TRIGGER audit_is_never_updated BEFORE UPDATE OF tenant_id, id, at, action, "
-            "memory_id, agent, session, content_hmac, request_id ON audit "
-            "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
-            # Only to erase a reason.
-            "CREATE TRIGGER audit_reason_is_only_erased BEFORE UPDATE OF reason ON audit "
-            "WHEN new.reason IS NOT NULL "
-            "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
-        )
-    }
+    statements=(
+        "CREATE VIRTUAL TABLE memory_text USING fts5(text, keywords, content='', "
+        "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')",
+        "CREATE VIRTUAL TABLE atom_text USING fts5(subject, action, outcome, consequences, "
+        "content='', contentless_delete=1, "
+        "tokenize='porter unicode61 remove_diacritics 2')",
+        # Full text knows a memory by its id alone, whatever its tenant.
+        "CREATE UNIQUE INDEX ix_memories_id ON memories (id)",
+        "CREATE TRIGGER access_audit_is_never_updated BEFORE UPDATE ON access_audit "
+        "BEGIN SELECT RAISE(ABORT, 'access_audit is append-only'); END",
+        "CREATE TRIGGER access_audit_is_never_deleted BEFORE DELETE ON access_audit "
+        "BEGIN SELECT RAISE(ABORT, 'access_audit is append-only'); END",
+        "CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit "
+        "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
+        "CREATE TRIGGER audit_is_never_updated BEFORE UPDATE OF tenant_id, id, at, action, "
+        "memory_id, agent, session, content_hmac, request_id ON audit "
+        "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
+        # Only to erase a reason.
+        "CREATE TRIGGER audit_reason_is_only_erased BEFORE UPDATE OF reason ON audit "
+        "WHEN new.reason IS NOT NULL "
+        "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
+    )
 )
 
 
@@ -526,5 +524,5 @@ def _settle(dialect: Sqlite, migrations: Migrations, *, space: EmbeddingSpace, c
         version = version_of(connection, dialect.location)
         migrations.check_upgradable(version, dialect.location)
         if version != migrations.newest:
-            migrations.upgrade(connection, SQLITE)
+            migrations.upgrade(connection, SQLITE, version=version)
         return register(connection, LOCAL_TENANT, space=space, now=clock.now())

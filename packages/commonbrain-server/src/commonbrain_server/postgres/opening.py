@@ -390,7 +390,7 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     if version != SCHEMA_VERSION:
         for setting in BEFORE_MIGRATIONS:
             connection.exec_driver_sql(setting)
-        MIGRATIONS.upgrade(connection, POSTGRES)
+        MIGRATIONS.upgrade(connection, POSTGRES, version=version)
         connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")
     confine(connection)
     roles = {*granted(connection), *([role] if role else [])}

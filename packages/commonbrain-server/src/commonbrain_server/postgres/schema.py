@@ -67,52 +67,50 @@ READS_WORDS: Final = (
 )
 POSTGRES: Final = EngineSchema(
     tables=frozenset({"vectors", "field_vectors"}),
-    statements={
-        "0023": (
-            *READS_WORDS,
-            *_parted(
-                "vectors",
-                f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
-                "part smallint NOT NULL, vector halfvec, "
-                f"PRIMARY KEY (tenant_id, memory_id, space_id, part), {_TO_MEMORY}",
-            ),
-            "CREATE INDEX ix_vectors_dropped ON vectors (tenant_id, space_id, memory_id) "
-            "WHERE vector IS NULL",
-            *_parted(
-                "memory_text",
-                f"{_KEYS}, length integer NOT NULL, words tsvector NOT NULL, "
-                "PRIMARY KEY (tenant_id, memory_id)",
-            ),
-            f"CREATE INDEX ix_memory_text_words ON memory_text USING gin (words) {_AT_ONCE}",
-            *_parted(
-                "field_vectors",
-                f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
-                "field varchar(24) NOT NULL, vector halfvec, "
-                f"PRIMARY KEY (tenant_id, memory_id, space_id, field), {_TO_MEMORY}",
-                count=_FIELD_PARTS,
-            ),
-            *_parted(
-                "atom_text",
-                f"{_KEYS}, field varchar(24) NOT NULL, length integer NOT NULL, "
-                "words tsvector NOT NULL, PRIMARY KEY (tenant_id, memory_id, field)",
-                count=_FIELD_PARTS,
-            ),
-            f"CREATE INDEX ix_atom_text_words ON atom_text USING gin (words) {_AT_ONCE}",
-            # The reason of a line may be erased, and nothing else of it changes.
-            "CREATE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN IF TG_OP = 'UPDATE' AND to_jsonb(NEW) = to_jsonb(OLD) || "
-            "'{\"reason\": null}' THEN RETURN NEW; END IF; "
-            "RAISE EXCEPTION 'audit is append-only' "
-            "USING ERRCODE = 'integrity_constraint_violation'; END $$",
-            "CREATE TRIGGER audit_is_never_changed BEFORE UPDATE OR DELETE ON audit "
-            "FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()",
-            "CREATE FUNCTION access_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION 'access_audit is append-only' "
-            "USING ERRCODE = 'integrity_constraint_violation'; END $$",
-            "CREATE TRIGGER access_audit_is_append_only BEFORE UPDATE OR DELETE ON access_audit "
-            "FOR EACH ROW EXECUTE FUNCTION access_audit_is_append_only()",
-        )
-    },
+    statements=(
+        *READS_WORDS,
+        *_parted(
+            "vectors",
+            f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
+            "part smallint NOT NULL, vector halfvec, "
+            f"PRIMARY KEY (tenant_id, memory_id, space_id, part), {_TO_MEMORY}",
+        ),
+        "CREATE INDEX ix_vectors_dropped ON vectors (tenant_id, space_id, memory_id) "
+        "WHERE vector IS NULL",
+        *_parted(
+            "memory_text",
+            f"{_KEYS}, length integer NOT NULL, words tsvector NOT NULL, "
+            "PRIMARY KEY (tenant_id, memory_id)",
+        ),
+        f"CREATE INDEX ix_memory_text_words ON memory_text USING gin (words) {_AT_ONCE}",
+        *_parted(
+            "field_vectors",
+            f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
+            "field varchar(24) NOT NULL, vector halfvec, "
+            f"PRIMARY KEY (tenant_id, memory_id, space_id, field), {_TO_MEMORY}",
+            count=_FIELD_PARTS,
+        ),
+        *_parted(
+            "atom_text",
+            f"{_KEYS}, field varchar(24) NOT NULL, length integer NOT NULL, "
+            "words tsvector NOT NULL, PRIMARY KEY (tenant_id, memory_id, field)",
+            count=_FIELD_PARTS,
+        ),
+        f"CREATE INDEX ix_atom_text_words ON atom_text USING gin (words) {_AT_ONCE}",
+        # The reason of a line may be erased, and nothing else of it changes.
+        "CREATE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF TG_OP = 'UPDATE' AND to_jsonb(NEW) = to_jsonb(OLD) || "
+        "'{\"reason\": null}' THEN RETURN NEW; END IF; "
+        "RAISE EXCEPTION 'audit is append-only' "
+        "USING ERRCODE = 'integrity_constraint_violation'; END $$",
+        "CREATE TRIGGER audit_is_never_changed BEFORE UPDATE OR DELETE ON audit "
+        "FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()",
+        "CREATE FUNCTION access_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'access_audit is append-only' "
+        "USING ERRCODE = 'integrity_constraint_violation'; END $$",
+        "CREATE TRIGGER access_audit_is_append_only BEFORE UPDATE OR DELETE ON access_audit "
+        "FOR EACH ROW EXECUTE FUNCTION access_audit_is_append_only()",
+    ),
 )
 """Its own tables are made with the baseline: they refer to shared tables, and others to them."""
 
