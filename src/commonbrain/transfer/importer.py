@@ -304,18 +304,18 @@ _ADDRESS: Final = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)*[A-Za-z][A-Za-z0-9+
 _DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 _CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)\s*=")
 """A database in the other notation of libpq: `host=... password=...`."""
-_ACCOUNT: Final = re.compile(r":[^/\s:]+@")
-"""An address without a scheme: `user:password@host`."""
 
 
 def _address(source: str | Path) -> str | None:
     """Return a source that is a URL or addresses a database; None for a path."""
-    if isinstance(source, Path) and source.is_absolute():
+    if Path(source).is_absolute():
         return None  # Such as a file that was sent here, by whatever name.
     text = (source.as_posix() if isinstance(source, Path) else source).strip(" '\"")
     if _ADDRESS.match(text):
         return _ADDRESS.sub(r"\1://", text, count=1)
-    return text if _CONNINFO.search(text) or _ACCOUNT.search(text) else None
+    # Without a scheme: `user:password@host`, whatever the password has.
+    has_account = ":" in text.rpartition("@")[0]
+    return text if has_account or _CONNINFO.search(text) else None
 
 
 def database_url(source: str | Path) -> str | None:
