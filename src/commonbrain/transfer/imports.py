@@ -281,7 +281,9 @@ class Import:
         importer = self._importer(source)
         if not isinstance(importer, ReadsDatabase):
             check_is_path(source.path)
-        known = SourceMap(format=report.format, is_needed=importer.has_relations)
+        known = SourceMap(
+            format=report.format, is_needed=importer.has_relations, is_dry_run=source.is_dry_run
+        )
         most = resume.limits.pieces_max
         left = None if most is None else max(most - report.position, 0)
         reading = self._reading(importer, source, resume=resume)
@@ -383,7 +385,7 @@ class Import:
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
             with self.services.store.snapshot(self.caller.tenant) as tx:
-                related = known.preview(_context(tx, remember), records)
+                related = known.apply(_context(tx, remember), records)
                 related += unresolved_refs(tx, drafts, outcomes=prepared)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
@@ -458,14 +460,19 @@ def _drafts(batch: Sequence[ImportItem], source: ImportSource, *, caller: Caller
 
 
 def _permitted(draft: Draft, caller: Caller) -> Draft:
-    """Return a draft with no more trust and reach than the caller may give it."""
+    """Return a draft with no more trust, reach and weight than the caller may give it."""
     has_less = caller.trust_ceiling.weight < (draft.trust or caller.trust_ceiling).weight
     trust = caller.trust_ceiling if has_less else draft.trust
     # Others' global memories would wait for a person instead of being recalled.
     is_own = caller.role is Role.ADMIN and caller.authority is Authority.PERSON
     is_shared = is_own and trust is not Trust.UNTRUSTED_WEB
     is_narrowed = draft.scope is Scope.GLOBAL and not is_shared
-    return replace(draft, trust=trust, scope=Scope.TEAM if is_narrowed else draft.scope)
+    return replace(
+        draft,
+        trust=trust,
+        scope=Scope.TEAM if is_narrowed else draft.scope,
+        salience=None if trust is Trust.UNTRUSTED_WEB else draft.salience,
+    )
 
 
 def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
@@ -478,6 +485,9 @@ def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
         and (draft.confidence or 0) > confidence(Kind.FACT, draft.body, trust=web, is_sourced=True),
         f"trust above {caller.trust_ceiling}, which this caller may not claim": (
             permitted.trust is not draft.trust
+        ),
+        "salience of texts from the web, which is computed anew": (
+            permitted.salience is not draft.salience
         ),
         "global scopes, now team: from the web, or not imported by a person as admin": (
             permitted.scope is not draft.scope
@@ -564,7 +574,7 @@ def _carried(draft: Draft, caller: Caller) -> Iterator[str]:
         "authors": speaker is not None or (draft.author and not _is_only_named(draft, caller)),
         "recorded times": draft.believed_since is not None,
         "accesses": draft.access_count > 0,
-        "salience": draft.salience is not None,
+        "salience": _permitted(draft, caller).salience is not None,
         "projects": draft.project is not None,
         "tags": bool(draft.tags),
         "threads": draft.thread is not None,
