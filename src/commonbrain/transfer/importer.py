@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -130,31 +131,36 @@ class DetectedSource:
     size_bytes: int
 
 
-class Importer(Protocol):
+class Importer(ABC):
     """Reads one foreign format."""
 
-    @property
-    def name(self) -> str:
-        """The name of the format on the command line."""
-        ...
+    name: str
+    """The name of the format on the command line."""
+    purpose: str
+    """What it reads, in a few words for a list: `Notes in Markdown: MEMORY.md, CLAUDE.md`."""
+    has_relations: bool = False
+    """Whether it yields relations, notes, receipts or threads.
 
-    @property
-    def purpose(self) -> str:
-        """What it reads, in a few words for a list: `Notes in Markdown: MEMORY.md, CLAUDE.md`."""
-        ...
-
-    @property
-    def has_relations(self) -> bool:
-        """Whether it yields relations, notes, receipts or threads.
-
-        A continued import then looks up earlier memories.
-        """
-        ...
+    A continued import then looks up earlier memories.
+    """
+    places: tuple[str, ...] = ()
+    """Patterns of the files where such sources usually are, below a home folder."""
+    reads_database: bool = False
+    """Whether a source may be the address of a database."""
+    reads_part: bool = False
+    """Whether several tenants may share a file, of whom the source names one: `file.db#tenant`."""
+    reads_zip: bool = False
+    """Whether it reads a folder in a zip file by file, without unpacking all to disk."""
+    hidden_files: frozenset[str] = frozenset()
+    """Names that begin with a dot, of files that it reads in a folder."""
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the sources below a home folder at their usual places, without reading them."""
-        ...
+        for place in self.places:
+            for path in sorted(home.glob(place)):
+                yield from file_found(path)
 
+    @abstractmethod
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the pieces of a source in order, without reading a large one as a whole.
 
@@ -166,7 +172,6 @@ class Importer(Protocol):
                 first piece.
 
         """
-        ...
 
 
 def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
@@ -205,46 +210,6 @@ class LocatesProjects(Protocol):
 
         It looks at nothing on this machine except the copy.
         """
-        ...
-
-
-@runtime_checkable
-class ReadsPart(Protocol):
-    """An importer of files that several tenants share; the source names one: `file.db#tenant`."""
-
-    @property
-    def reads_part(self) -> bool:
-        """True."""
-        ...
-
-
-@runtime_checkable
-class ReadsZip(Protocol):
-    """An importer that reads a folder in a zip file by file, without unpacking all to disk."""
-
-    @property
-    def reads_zip(self) -> bool:
-        """True."""
-        ...
-
-
-@runtime_checkable
-class ReadsHiddenFiles(Protocol):
-    """An importer of a folder that reads files in it whose names begin with a dot."""
-
-    @property
-    def hidden_files(self) -> frozenset[str]:
-        """Their names."""
-        ...
-
-
-@runtime_checkable
-class ReadsDatabase(Protocol):
-    """An importer whose source may be the address of a database."""
-
-    @property
-    def reads_database(self) -> bool:
-        """True."""
         ...
 
 

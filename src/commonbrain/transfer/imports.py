@@ -37,7 +37,6 @@ from commonbrain.transfer.importer import (
     ImportItem,
     LocatesProjects,
     OmittedContent,
-    ReadsDatabase,
     Unreadable,
     check_is_path,
     find_importer,
@@ -279,7 +278,7 @@ class Import:
             raise extra_missing("commonbrain[causes]", extra="causes")
         report = resume.since or ImportReport(format=source.format, source=source.path.name)
         importer = self._importer(source)
-        if not isinstance(importer, ReadsDatabase):
+        if not importer.reads_database:
             check_is_path(source.path)
         known = SourceMap(
             format=report.format, is_needed=importer.has_relations, is_dry_run=source.is_dry_run

@@ -21,6 +21,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
     SourceThread,
@@ -75,14 +76,13 @@ _DATABASES: Final = (("messages", "threads"), ("atoms", "causal_links"), ("memor
 """The tables by which a database is known; all are read alike, as far as they are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrainDb:
+class BrainDb(Importer):
     """Reads a folder of brain-db's files, or one of them."""
 
-    name: str = "brain-db"
-    purpose: str = "brain-db: brain.db and the JSON and SQLite files before it"
-    has_relations: bool = True
-    hidden_files: frozenset[str] = frozenset({".atoms.db", ".embeddings.db"})
+    name = "brain-db"
+    purpose = "brain-db: brain.db and the JSON and SQLite files before it"
+    has_relations = True
+    hidden_files = frozenset({".atoms.db", ".embeddings.db"})
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folder in OpenClaw's workspace if one of the files is there."""

@@ -20,13 +20,12 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
     Unreadable,
     check_is_path,
     database_url,
-    file_found,
     name_or_none,
     shown_source,
     source_reference,
@@ -76,19 +75,15 @@ _OMITTED: Final = {
 """Tables that are not carried over."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrainstemDatabase:
+class BrainstemDatabase(Importer):
     """Reads the database of a Brainstem server."""
 
-    name: str = "brainstem"
-    purpose: str = "Brainstem: a Postgres URL, a plain pg_dump file, or brainstem.db"
-    has_relations: bool = True
-    reads_part: bool = True
-    reads_database: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the database in the home folder; elsewhere it has no usual place."""
-        yield from file_found(home / "brainstem.db")
+    name = "brainstem"
+    purpose = "Brainstem: a Postgres URL, a plain pg_dump file, or brainstem.db"
+    has_relations = True
+    reads_part = True
+    reads_database = True
+    places = ("brainstem.db",)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories of one tenant in the order of their creation, then their links.

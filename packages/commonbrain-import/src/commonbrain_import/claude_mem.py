@@ -19,10 +19,9 @@ from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     Unreadable,
-    file_found,
     name_or_none,
     source_reference,
 )
@@ -63,17 +62,12 @@ _OMITTED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeMem:
+class ClaudeMem(Importer):
     """Reads the database of claude-mem."""
 
-    name: str = "claude-mem"
-    purpose: str = "claude-mem: observations, summaries and prompts in claude-mem.db"
-    has_relations: bool = False
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the database in claude-mem's default folder."""
-        yield from file_found(home / ".claude-mem" / "claude-mem.db")
+    name = "claude-mem"
+    purpose = "claude-mem: observations, summaries and prompts in claude-mem.db"
+    places = (".claude-mem/claude-mem.db",)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the observations, then the summaries, then the prompts, each in order.

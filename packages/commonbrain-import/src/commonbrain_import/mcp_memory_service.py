@@ -20,10 +20,9 @@ from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
-    file_found,
     name_or_none,
     source_reference,
 )
@@ -57,12 +56,6 @@ _CERTAIN: Final = 1.0
 """Its default, which says nothing about a memory."""
 _SYMMETRIC: Final = frozenset({LinkType.RELATES_TO, LinkType.CONFLICTS_WITH})
 """Links that it stores in both directions."""
-_FOLDERS: Final = (
-    ".local/share/mcp-memory",
-    "Library/Application Support/mcp-memory",
-    "AppData/Local/mcp-memory",
-)
-"""Where it stores by default (src/mcp_memory_service/config/base.py)."""
 _OMITTED: Final = {
     "deleted memories": ("memories", "deleted_at"),
     "vectors": ("memory_embeddings_rowids", None),
@@ -73,18 +66,18 @@ _NO_TAG: Final = "untagged"
 """The tag that it gives to a memory without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class McpMemoryService:
+class McpMemoryService(Importer):
     """Reads the database of mcp-memory-service."""
 
-    name: str = "mcp-memory-service"
-    purpose: str = "The database of mcp-memory-service: sqlite_vec.db"
-    has_relations: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the databases at the default paths of Linux, macOS and Windows."""
-        for folder in _FOLDERS:
-            yield from file_found(home / folder / "sqlite_vec.db")
+    name = "mcp-memory-service"
+    purpose = "The database of mcp-memory-service: sqlite_vec.db"
+    has_relations = True
+    # By default, see src/mcp_memory_service/config/base.py.
+    places = (
+        ".local/share/mcp-memory/sqlite_vec.db",
+        "Library/Application Support/mcp-memory/sqlite_vec.db",
+        "AppData/Local/mcp-memory/sqlite_vec.db",
+    )
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order in which they were stored, then beliefs and relations.

@@ -6,7 +6,7 @@ schema in `brain_v2/schema.py`. Columns that a version does not have are left ou
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ from commonbrain.model.skills import read_trigger
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceAnnotation,
     SourceRelation,
@@ -62,18 +62,13 @@ _HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBrain:
+class OpenBrain(Importer):
     """Reads a database of Open Brain by its URL, or a dump of it."""
 
-    name: str = "open-brain"
-    purpose: str = "Open Brain 1 and 2: a Postgres URL, or a plain pg_dump file"
-    has_relations: bool = True
-    reads_database: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it is a server
-        """Return nothing: the memories are in a server."""
-        return iter(())
+    name = "open-brain"
+    purpose = "Open Brain 1 and 2: a Postgres URL, or a plain pg_dump file"
+    has_relations = True
+    reads_database = True
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order of their ids, then their annotations and relations.

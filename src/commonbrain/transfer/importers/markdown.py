@@ -188,12 +188,11 @@ _INSTRUCTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownFolder:
+class MarkdownFolder(Importer):
     """Reads one Markdown file, or every `*.md` in a folder and its subfolders."""
 
     name: str = "markdown"
     purpose: str = "Notes in Markdown: MEMORY.md, CLAUDE.md and others"
-    has_relations: bool = False
     projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
