@@ -6,8 +6,8 @@ other names for two columns. A database may hold several tenants, who must not s
 memories; the source then names one: `brainstem.db#t_123`.
 """
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -33,14 +33,15 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.snapshots import is_sqlite
 from commonbrain_import.databases import (
     SqliteTables,
     TableMeter,
     Tables,
     check_part,
+    omissions,
     open_sqlite,
     row_count,
-    unknown_values,
 )
 from commonbrain_import.graphs import link_type
 from commonbrain_import.postgres_tables import PostgresTables, open_postgres
@@ -50,8 +51,6 @@ _HINT: Final = (
     "Give the URL of its database, such as postgresql://brainstem@localhost/brainstem, a plain "
     "dump of pg_dump, or the file of BRAINSTEM_SQLITE_PATH, by default brainstem.db."
 )
-_SQLITE: Final = b"SQLite format 3\0"
-"""How a database begins (https://www.sqlite.org/fileformat.html)."""
 _COLUMNS: Final = (
     *("id", "memory_id", "tenant_id", "agent_id", "type", "scope", "text", "json_payload"),
     *("trust_level", "confidence", "salience", "source_ref", "semantic_hash", "created_at"),
@@ -119,19 +118,12 @@ def _split_tenant(source: Path) -> tuple[str | Path, str | None]:
     return (address, tenant) if is_named else (url, None)
 
 
-@contextmanager
-def _opened(place: str | Path) -> Generator[SqliteTables | PostgresTables]:
-    if isinstance(place, Path):
-        if not place.is_file():
-            raise InvalidInputError(f"There is no file {place}.", hint=_HINT)
-        with place.open("rb") as stream:
-            is_sqlite = stream.read(len(_SQLITE)) == _SQLITE
-        if is_sqlite:
-            with open_sqlite(place, hint=_HINT) as tables:
-                yield tables
-            return
-    with open_postgres(place, hint=_HINT) as tables:
-        yield tables
+def _opened(
+    place: str | Path,
+) -> AbstractContextManager[SqliteTables] | AbstractContextManager[PostgresTables]:
+    if isinstance(place, Path) and is_sqlite(place):
+        return open_sqlite(place, hint=_HINT)
+    return open_postgres(place, hint=_HINT)
 
 
 def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterator[ImportItem]:
@@ -141,7 +133,7 @@ def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterato
     )
     yield from meter.read(tables, "memory_edges", columns=_EDGE_COLUMNS, make=reader.edge)
     known = {"memory_items": (*_COLUMNS, "embedding"), "memory_edges": _EDGE_COLUMNS}
-    reader.tally.update(unknown_values(tables, known, omitted=_OMITTED))
+    reader.tally.update(omissions(tables, _OMITTED, known=known))
     for what, (table, _) in _OMITTED.items():
         # Of all rows, only those of the tenant are left out here.
         reader.tally[what] = _count(tables, table, tenant=reader.tenant)

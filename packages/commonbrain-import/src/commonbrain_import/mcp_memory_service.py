@@ -155,7 +155,8 @@ class _Reader:
         first, second = text_in(row, "source_hash"), text_in(row, "target_hash")
         type_ = link_type(text_in(row, "relationship_type"))
         is_repeated = type_ in _SYMMETRIC and first > second
-        if not (is_repeated and _has_edge(self.tables, first=second, second=first)):
+        reverse = {"source_hash": second, "target_hash": first}
+        if not (is_repeated and self.tables.where("memory_graph", _EDGES, **reverse)):
             yield SourceRelation(
                 first=_reference(first),
                 second=_reference(second),
@@ -178,13 +179,6 @@ def _supersession(row: Row) -> Iterator[SourceRelation]:
     newer, old = text_in(row, "superseded_by"), _reference(text_in(row, "content_hash"))
     if newer and not row.get("deleted_at"):
         yield SourceRelation(first=_reference(newer), second=old, type=None)
-
-
-def _has_edge(tables: SqliteTables, *, first: str, second: str) -> bool:
-    cursor = tables.connection.execute(
-        "SELECT 1 FROM memory_graph WHERE source_hash = ? AND target_hash = ?", (first, second)
-    )
-    return cursor.fetchone() is not None
 
 
 def _reference(hash_: str) -> str:

@@ -42,10 +42,11 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import TableMeter, Tables, omissions, row_count, unknown_values
+from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
 from commonbrain_import.postgres_tables import names_of_array, open_postgres
 from commonbrain_import.rows import (
     Row,
+    choice_in,
     flag_in,
     ids_in,
     json_in,
@@ -81,8 +82,6 @@ class OpenBrain(Importer):
         url = database_url(source)
         if url is None:
             check_is_path(source)
-        if url is None and not source.is_file():
-            raise InvalidInputError(f"There is no file {source}.", hint=_HINT)
         with open_postgres(url or source, hint=_HINT) as tables:
             yield from _pieces(tables, shown_source(source))
             unread = tables.count_unread({"memories", "memory_index", *_SECOND_COLUMNS})
@@ -134,9 +133,7 @@ def _first_version(tables: Tables) -> Iterator[ImportItem]:
 
     yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=memory)
     yield from map(meter.piece, _superseded(tables, "memories", sort=""))
-    tally.update(omissions(tables, _FIRST_OMITTED))
-    known = {"memories": _FIRST_COLUMNS}
-    tally.update(unknown_values(tables, known, omitted=_FIRST_OMITTED))
+    tally.update(omissions(tables, _FIRST_OMITTED, known={"memories": _FIRST_COLUMNS}))
     yield from tally.pieces()
 
 
@@ -278,8 +275,7 @@ def _second_version(tables: Tables) -> Iterator[ImportItem]:
         yield from map(meter.piece, _superseded(tables, table, sort=sort))
     yield from map(meter.piece, _evidence(tables))
     known = {**_SECOND_COLUMNS, "memory_index": (*_INDEX_COLUMNS, *_REPEATED)}
-    tally.update(omissions(tables, _SECOND_OMITTED))
-    tally.update(unknown_values(tables, known, omitted=_SECOND_OMITTED))
+    tally.update(omissions(tables, _SECOND_OMITTED, known=known))
     yield from tally.pieces()
 
 
@@ -343,10 +339,9 @@ def _task(draft: Draft, row: Row) -> Draft:
     """Return a task with its columns; a condition that is no time stays in the text."""
     condition, due_at = text_in(row, "due_condition"), time_in(row, "due_condition")
     body = f"{draft.body}\n[due: {condition}]" if condition and due_at is None else draft.body
-    status, priority = text_in(row, "status"), text_in(row, "priority")
     detail = TaskDetail(
-        status=TaskStatus(status) if status in tuple(TaskStatus) else TaskStatus.OPEN,
-        priority=TaskPriority(priority) if priority in tuple(TaskPriority) else TaskPriority.MEDIUM,
+        status=choice_in(row, "status", TaskStatus, TaskStatus.OPEN),
+        priority=choice_in(row, "priority", TaskPriority, TaskPriority.MEDIUM),
         due_at=due_at,
     )
     return replace(draft, body=body, detail=detail)
