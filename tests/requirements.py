@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
-    "MG": 36,  # migration and import
+    "MG": 37,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 23,  # clients
 }
@@ -463,6 +463,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-34", "Receipts and threads of what another import stored are counted as left."),
     Adopted("MG-35", "No error shows the password of an address, whatever signs it has."),
     Adopted("MG-36", "Killed, continued, repeated, each predecessor's import has every column."),
+    Adopted("MG-37", "Recall shows a decision once, not with a message that says no more."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

@@ -41,7 +41,6 @@ from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.storage.uploads import Upload, check_packed
 from commonbrain.transfer.archive import check_may_move
 from commonbrain.transfer.importer import (
-    LocatesProjects,
     check_is_path,
     database_url,
     find_importer,
@@ -245,7 +244,7 @@ class Jobs:
         elif reads_part and not source.exists():
             source, part = split_part(source)
         projects: Mapping[str, str] | None = None
-        if isinstance(importer, LocatesProjects) and name is None and project is None:
+        if importer and name is None and project is None:
             projects = importer.projects_in(source)
         upload = self._upload(
             source, name, hidden=importer.hidden_files if importer else frozenset()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 from urllib.parse import urlsplit
 
 from commonbrain.extras import IMPORT_FORMATS, extra_missing
@@ -160,6 +160,21 @@ class Importer(ABC):
             for path in sorted(home.glob(place)):
                 yield from file_found(path)
 
+    def projects_in(self, source: Path) -> Mapping[str, str] | None:
+        """Return the projects of a source on this machine by folder, to be sent with a copy.
+
+        None of an importer that takes no projects from folders around a source, or in sessions.
+        """
+        del source
+
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return an importer that takes projects from these and from what paths say.
+
+        It looks at nothing on this machine except the copy.
+        """
+        del projects
+        return self
+
     @abstractmethod
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the pieces of a source in order, without reading a large one as a whole.
@@ -195,22 +210,6 @@ def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
 def missing_formats(importers: Mapping[str, Importer]) -> tuple[str, ...]:
     """Return the formats that the extra `import` adds, unless it is installed."""
     return tuple(name for name in IMPORT_FORMATS if name not in importers)
-
-
-@runtime_checkable
-class LocatesProjects(Protocol):
-    """An importer that takes projects from the folders around a source, or that sessions name."""
-
-    def projects_in(self, source: Path) -> Mapping[str, str]:
-        """Return the projects of a source on this machine by folder, to be sent with a copy."""
-        ...
-
-    def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return an importer that takes projects from these and from what paths say.
-
-        It looks at nothing on this machine except the copy.
-        """
-        ...
 
 
 def split_part(source: Path) -> tuple[Path, str | None]:

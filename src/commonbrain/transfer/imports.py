@@ -35,7 +35,6 @@ from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
     Importer,
     ImportItem,
-    LocatesProjects,
     OmittedContent,
     Unreadable,
     check_is_path,
@@ -183,7 +182,7 @@ class ImportSource:
     is_dry_run: bool = False
     extract_causes: bool = False
     projects: Mapping[str, str] | None = None
-    """Projects by folder, see `LocatesProjects`, for a copy; None if the source is in its place."""
+    """Projects by folder for a copy, see `Importer`; None if the source is in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +280,7 @@ class Import:
         if not importer.reads_database:
             check_is_path(source.path)
         known = SourceMap(
-            format=report.format, is_needed=importer.has_relations, is_dry_run=source.is_dry_run
+            format=report.format, is_needed=importer.has_relations, writes=not source.is_dry_run
         )
         most = resume.limits.pieces_max
         left = None if most is None else max(most - report.position, 0)
@@ -405,9 +404,7 @@ class Import:
 
     def _importer(self, source: ImportSource) -> Importer:
         importer = find_importer(self.services.importers(), source.format)
-        if source.projects is not None and isinstance(importer, LocatesProjects):
-            return importer.for_copy(source.projects)
-        return importer
+        return importer if source.projects is None else importer.for_copy(source.projects)
 
 
 def _context(tx: Transaction, remember: Remember) -> WriteContext:

@@ -78,7 +78,8 @@ class SourceMap:
     format: str
     is_needed: bool
     """Whether the source has records; otherwise it stays empty, however long the source is."""
-    is_dry_run: bool = False
+    writes: bool = True
+    """Whether records are stored, not only counted as in a dry run."""
     ids: dict[str, int | None] = field(default_factory=dict[str, int | None])
     threads: set[str] = field(default_factory=set[str])
     """The keys of its threads."""
@@ -110,41 +111,29 @@ class SourceMap:
             case SourceThread():
                 outcome = UNSTORED
                 if record.key in self.threads:
-                    outcome = set_thread(context, record, is_dry_run=self.is_dry_run)
+                    outcome = set_thread(context, record, writes=self.writes)
                 yield from _with_more(outcome, tags_beyond(context, record).elements())
             case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
                 memories = self._fetched(context, ref)
                 outcome, *more = (UNSTORED,) if memories is None else may_import(context, record)
                 if memories and outcome in CARRIED_RECORDS:
-                    outcome = _noted(context, *memories, record=record, is_dry_run=self.is_dry_run)
+                    outcome = _noted(context, *memories, record=record, writes=self.writes)
                 yield from _with_more(outcome, more)
             case SourceRelation():
                 ends = self._fetched(context, record.first, record.second)
                 origin = _origin(context, record, format_=self.format)
-                outcome = _UNSTORED_ENDS
-                if ends is not None:
-                    outcome = self._related(context, ends, record=record, origin=origin)
+                outcome = _UNSTORED_ENDS if ends is None else self._relate(context, ends, origin)
                 yield from _with_more(outcome, origin.outcomes)
 
-    def _related(
-        self,
-        context: WriteContext,
-        ends: tuple[Memory, ...],
-        *,
-        record: SourceRelation,
-        origin: _Origin,
+    def _relate(
+        self, context: WriteContext, ends: tuple[Memory, ...], origin: _Origin
     ) -> str | None:
-        match ends:
-            case (first, second) if first.id == second.id:
-                return None
-            case (first, second) if record.type is None:
-                both, is_dry_run = (first, second), self.is_dry_run
-                return _supersede(context, both, origin=origin, is_dry_run=is_dry_run)
-            case (first, second):
-                both, is_dry_run = (first, second), self.is_dry_run
-                return _link(context, both, record=record, origin=origin, is_dry_run=is_dry_run)
-            case _:
-                return _LINKS if record.type else _SUPERSESSIONS
+        if not ends:
+            return _LINKS if origin.relation.type else _SUPERSESSIONS
+        first, second = ends
+        relate = _link if origin.relation.type else _supersede
+        is_one = first.id == second.id
+        return None if is_one else relate(context, first, second, origin=origin, writes=self.writes)
 
     def _fetched(self, context: WriteContext, *refs: str) -> tuple[Memory, ...] | None:
         """Return memories of the source that the caller may add to; None if one is not stored.
@@ -175,11 +164,11 @@ def _noted(
     memory: Memory,
     *,
     record: SourceAnnotation | SourceReceipt,
-    is_dry_run: bool,
+    writes: bool,
 ) -> str | None:
     if isinstance(record, SourceAnnotation):
-        return annotate(context, memory, given=record, is_dry_run=is_dry_run)
-    return put_receipt(context, memory, given=record, is_dry_run=is_dry_run)
+        return annotate(context, memory, given=record, writes=writes)
+    return put_receipt(context, memory, given=record, writes=writes)
 
 
 def unresolved_refs(
@@ -207,6 +196,7 @@ def _is_open(context: WriteContext, memory: Memory) -> bool:
 class _Origin:
     """What the audit says of a relation, and when it was made."""
 
+    relation: SourceRelation
     format: str
     reason: str
     outcomes: tuple[str, ...]
@@ -225,6 +215,7 @@ def _origin(context: WriteContext, relation: SourceRelation, *, format_: str) ->
         prefix=f"{origin}: ",
     )
     return _Origin(
+        relation=relation,
         format=format_,
         reason=reason.text or origin,
         outcomes=(_REASONS, *reason.losses) if reason.text else (),
@@ -246,16 +237,11 @@ def last_change_of(tx: Transaction, link: Link) -> Revision | None:
 
 
 def _link(
-    context: WriteContext,
-    ends: tuple[Memory, Memory],
-    *,
-    record: SourceRelation,
-    origin: _Origin,
-    is_dry_run: bool,
+    context: WriteContext, first: Memory, second: Memory, *, origin: _Origin, writes: bool
 ) -> str | None:
     """Link two memories; None if that was done before."""
-    (first, second), tx = ends, context.tx
-    type_, strength = record.type or LinkType.RELATES_TO, record.strength
+    tx, strength = context.tx, origin.relation.strength
+    type_ = origin.relation.type or LinkType.RELATES_TO
     link = Link(
         from_id=first.id,
         to_id=second.id,
@@ -271,7 +257,7 @@ def _link(
     is_stored = find_link(tx, first.id, to_id=second.id, type_=type_) is not None
     if is_stored or last_change_of(tx, link) is not None:
         return None
-    if is_dry_run:
+    if not writes:
         return _LINKS
     tx.links.put(link)
     change_context = context.change_context(Action.LINK, origin.reason)
@@ -281,10 +267,10 @@ def _link(
 
 
 def _supersede(
-    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin, is_dry_run: bool
+    context: WriteContext, new: Memory, old: Memory, *, origin: _Origin, writes: bool
 ) -> str | None:
     """Retire the second memory; None if that was done before."""
-    (new, old), tx = ends, context.tx
+    tx = context.tx
     was_superseded = old.superseded_by == new.id or any(
         change.after.get("superseded_by") == new.id for change in tx.changes.of([old.id])
     )
@@ -295,7 +281,7 @@ def _supersede(
     may_retire = _may_retire(context, old, new=new, format_=origin.format)
     if not (is_free and old.state in CURRENT_STATES and may_retire):
         return _REFUSED
-    if is_dry_run:
+    if not writes:
         return _SUPERSESSIONS
     if returns:
         # The source has its earlier value again, in the same words: one memory, current once more.

@@ -98,7 +98,7 @@ def may_import(context: WriteContext, record: SourceAnnotation | SourceReceipt) 
 
 
 def annotate(
-    context: WriteContext, memory: Memory, *, given: SourceAnnotation, is_dry_run: bool
+    context: WriteContext, memory: Memory, *, given: SourceAnnotation, writes: bool
 ) -> str | None:
     """Add a note to a memory; None if that was done before."""
     tx, caller = context.tx, context.caller
@@ -111,7 +111,7 @@ def annotate(
     named = _note(context, given, is_named=given.author is not None).text
     if (agent, text) in noted or any(one == named for _, one in noted):
         return None
-    if is_dry_run:
+    if not writes:
         return ANNOTATIONS
     made = Annotation(
         memory_id=memory.id,
@@ -144,7 +144,7 @@ def _answer(context: WriteContext, given: SourceReceipt) -> SourceText:
 
 
 def put_receipt(
-    context: WriteContext, memory: Memory, *, given: SourceReceipt, is_dry_run: bool
+    context: WriteContext, memory: Memory, *, given: SourceReceipt, writes: bool
 ) -> str | None:
     """Store who read and answered an imported message; None if that was done before."""
     if memory.kind is not Kind.MESSAGE or not is_importer(context, memory):
@@ -160,17 +160,17 @@ def put_receipt(
     answered = replace(delivered, read_at=read_at, acked_at=acked_at, answer=answer)
     if answered in there:
         return None
-    if not is_dry_run:
+    if writes:
         context.tx.messages.put(answered)
     return RECEIPTS
 
 
-def set_thread(context: WriteContext, given: SourceThread, *, is_dry_run: bool) -> str | None:
+def set_thread(context: WriteContext, given: SourceThread, *, writes: bool) -> str | None:
     """Set status and tags of an imported thread; None if that was done before."""
     tx = context.tx
     thread = tx.threads.with_key(given.key)
     if thread is None:
-        return THREADS if is_dry_run else UNSTORED
+        return UNSTORED if writes else THREADS
     tags = _tags(context, given)
     changed = replace(
         thread,
@@ -182,7 +182,7 @@ def set_thread(context: WriteContext, given: SourceThread, *, is_dry_run: bool) 
         return None
     if not _is_imported(context, tx, thread=thread):
         return OF_OTHER_IMPORTS
-    if is_dry_run:
+    if not writes:
         return THREADS
     tx.threads.set_status(thread.id, changed.status, tags=changed.tags)
     entry = AccessEntry.by(context.caller, "thread_status", at=context.now, subject=subject)

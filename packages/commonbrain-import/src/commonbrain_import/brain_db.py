@@ -9,7 +9,7 @@ A folder may hold several of them. What `migrate.py` copied into brain.db has th
 there as in the file that it came from, so it is stored once. Times without a zone are in UTC.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -172,40 +172,32 @@ def _ijson() -> Any:  # noqa: ANN401 it brings no types
 
 _Make = Callable[[Row], Iterator[Content]]
 _MEMORY_COLUMNS: Final = (
-    *("id", "content", "categories", "category", "importance", "created_at", "timestamp"),
-    *("expires_at", "source", "source_message_id", "confidence", "access_count", "last_accessed"),
-)
+    "id content categories category importance created_at timestamp expires_at source "
+    "source_message_id confidence access_count last_accessed"
+).split()
 _LINK_COLUMNS: Final = (
-    *("id", "from_atom_id", "to_atom_id", "link_type", "strength", "last_observed", "created_at"),
-)
-_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "id from_atom_id to_atom_id link_type strength last_observed created_at"
+).split()
+_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "messages": (
-        *("id", "thread_id", "parent_id", "from_agent", "to_agent", "priority", "subject", "body"),
-        *("created_at", "expires_at", "task_status", "result", "context"),
-    ),
-    "threads": (
-        *("id", "subject", "status", "tags"),
-        # These follow from its messages.
-        *("created_by", "created_at", "last_message_at", "message_count"),
-    ),
-    "read_receipts": ("message_id", "agent_id", "read_at"),
-    "acks": ("message_id", "agent_id", "ack_body", "acked_at"),
+        "id thread_id parent_id from_agent to_agent priority subject body created_at expires_at "
+        "task_status result context"
+    ).split(),
+    # All but the first four follow from its messages.
+    "threads": "id subject status tags created_by created_at last_message_at message_count".split(),
+    "read_receipts": "message_id agent_id read_at".split(),
+    "acks": "message_id agent_id ack_body acked_at".split(),
     "stm": _MEMORY_COLUMNS,
     "memories": _MEMORY_COLUMNS,
-    "insights": (
-        ("id", "type", "title", "body", "confidence", "expires_at", "generated_at", "created_at")
-    ),
-    "todos": (
-        *("id", "title", "description", "status", "priority", "assigned_to", "tags", "due_at"),
-        "created_at",
-    ),
-    "working_memory": ("id", "label", "content", "pinned_at"),
-    "categories": ("name", "description", "keywords", "created_at"),
+    "insights": "id type title body confidence expires_at generated_at created_at".split(),
+    "todos": "id title description status priority assigned_to tags due_at created_at".split(),
+    "working_memory": "id label content pinned_at".split(),
+    "categories": "name description keywords created_at".split(),
     "atoms": (
-        *("id", "subject", "action", "outcome", "consequences", "confidence", "source"),
-        *("created_at", "action_timestamp", "outcome_delay_seconds", "consequence_delay_seconds"),
-        *("source_message_id", "source_memory_id", "source_type", "access_count"),
-    ),
+        "id subject action outcome consequences confidence source created_at action_timestamp "
+        "outcome_delay_seconds consequence_delay_seconds source_message_id source_memory_id "
+        "source_type access_count"
+    ).split(),
     "causal_links": _LINK_COLUMNS,
     "atom_links": _LINK_COLUMNS,
 }

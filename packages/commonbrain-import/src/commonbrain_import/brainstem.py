@@ -52,13 +52,10 @@ _HINT: Final = (
     "dump of pg_dump, or the file of BRAINSTEM_SQLITE_PATH, by default brainstem.db."
 )
 _COLUMNS: Final = (
-    *("id", "memory_id", "tenant_id", "agent_id", "type", "scope", "text", "json_payload"),
-    *("trust_level", "confidence", "salience", "source_ref", "semantic_hash", "created_at"),
-    *("expires_at", "is_tombstoned", "tombstoned"),
-)
-_EDGE_COLUMNS: Final = (
-    *("id", "tenant_id", "from_memory_id", "to_memory_id", "relation_type", "weight"),
-)
+    "id memory_id tenant_id agent_id type scope text json_payload trust_level confidence salience "
+    "source_ref semantic_hash created_at expires_at is_tombstoned tombstoned"
+).split()
+_EDGE_COLUMNS: Final = "id tenant_id from_memory_id to_memory_id relation_type weight".split()
 _OMITTED: Final = {
     "names and policies of tenants, which brain tenant policy sets": ("tenants", None),
     "roles of agents, which brain agent set sets": ("agents", None),

@@ -32,30 +32,27 @@ from commonbrain_import.rows import Row, json_in, names_in, text_in, time_in
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."
 _OBSERVATIONS: Final = (
-    *("id", "project", "merged_into_project", "text", "type", "title", "subtitle", "facts"),
-    *("narrative", "concepts", "files_read", "files_modified", "created_at_epoch", "created_at"),
-    "generated_by_model",
-)
+    "id project merged_into_project text type title subtitle facts narrative concepts files_read "
+    "files_modified created_at_epoch created_at generated_by_model"
+).split()
 _SUMMARIES: Final = (
-    *("id", "memory_session_id", "project", "merged_into_project", "request", "investigated"),
-    *("learned", "completed", "next_steps", "notes", "files_read", "files_edited"),
-    *("created_at_epoch", "created_at"),
-)
+    "id memory_session_id project merged_into_project request investigated learned completed "
+    "next_steps notes files_read files_edited created_at_epoch created_at"
+).split()
 _PROMPTS: Final = (
-    *("id", "content_session_id", "prompt_text", "created_at_epoch", "created_at"),
-    "claude_session_id",
-)
+    "id content_session_id prompt_text created_at_epoch created_at claude_session_id"
+).split()
 _SESSIONS: Final = (
-    *("id", "content_session_id", "memory_session_id", "project", "custom_title", "user_prompt"),
-    *("started_at_epoch", "claude_session_id", "sdk_session_id"),
-)
+    "id content_session_id memory_session_id project custom_title user_prompt started_at_epoch "
+    "claude_session_id sdk_session_id"
+).split()
 _KINDS: Final[Mapping[str, tuple[Kind, str]]] = {
     "decision": (Kind.FACT, "decision"),
     "discovery": (Kind.FACT, "insight"),
     "bugfix": (Kind.INCIDENT, "bug"),
 }
 """Kind and label by the type of an observation (plugin/modes/code.json); others are events."""
-_SECTIONS: Final = ("investigated", "learned", "completed", "next_steps", "notes")
+_SECTIONS: Final = "investigated learned completed next_steps notes".split()
 _OMITTED: Final = {
     "tool results that wait for a summary": ("pending_messages", None),
     "counts of use": ("observations", "relevance_count"),

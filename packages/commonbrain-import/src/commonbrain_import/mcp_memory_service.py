@@ -42,14 +42,13 @@ from commonbrain_import.rows import (
 
 _HINT: Final = "Give the sqlite_vec.db of mcp-memory-service."
 _MEMORIES: Final = (
-    *("id", "content_hash", "content", "tags", "memory_type", "metadata", "created_at"),
-    *("created_at_iso", "deleted_at", "confidence", "superseded_by", "store"),
-)
-_EDGES: Final = ("source_hash", "target_hash", "similarity", "relationship_type")
+    "id content_hash content tags memory_type metadata created_at created_at_iso deleted_at "
+    "confidence superseded_by store"
+).split()
+_EDGES: Final = "source_hash target_hash similarity relationship_type".split()
 _BELIEFS: Final = (
-    *("belief_hash", "content", "confidence", "status", "created_at"),
-    *("derived_from", "contradicted_by"),
-)
+    "belief_hash content confidence status created_at derived_from contradicted_by"
+).split()
 _KINDS: Final = {"error": "incident", "learning": "insight", "planning": "plan", "todo": "task"}
 """Its types with another name here; others are kinds or labels here, or become labels."""
 _CERTAIN: Final = 1.0

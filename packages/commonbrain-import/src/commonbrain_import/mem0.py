@@ -57,9 +57,8 @@ _HINT: Final = (
 _LISTS: Final = frozenset({"", "results", "memories"})
 _TEXTS: Final = ("memory", "data", "text")
 _HISTORY: Final = (
-    *("memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at"),
-    *("is_deleted", "actor_id"),
-)
+    "memory_id old_memory new_memory event created_at updated_at is_deleted actor_id"
+).split()
 _OWN: Final = frozenset(
     {
         *("id", "memory", "data", "text", "hash", "created_at", "updated_at", "score", "metadata"),

@@ -100,10 +100,10 @@ def _pieces(tables: Tables, shown: str) -> Iterator[ImportItem]:
 # Version 1
 
 _FIRST_COLUMNS: Final = (
-    *("id", "content", "metadata", "created_at", "project", "annotation", "upvotes", "downvotes"),
-    *("pinned", "projects", "valid_time", "transaction_time", "access_count", "last_accessed"),
-    *("skill_trigger", "superseded_by_id", "superseded_at", "superseded_reason"),
-)
+    "id content metadata created_at project annotation upvotes downvotes pinned projects "
+    "valid_time transaction_time access_count last_accessed skill_trigger superseded_by_id "
+    "superseded_at superseded_reason"
+).split()
 _FIRST_OMITTED: Final = {
     "vectors": ("memories", "embedding"),
     "times of the last change": ("memories", "updated_at"),
@@ -216,34 +216,29 @@ _SECOND_OMITTED: Final = {
     "tool calls": ("tool_events", None),
     "maintenance runs": ("maintenance_runs", None),
 }
-_SECOND_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+_SECOND_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "rules": (
-        *("id", "headline", "body", "severity", "project", "source", "skill_trigger"),
-        *("supersedes", "superseded_by", "supersede_reason", "linked_incident_ids", "created_at"),
-    ),
+        "id headline body severity project source skill_trigger supersedes superseded_by "
+        "supersede_reason linked_incident_ids created_at"
+    ).split(),
     "facts": (
-        *("id", "headline", "body", "project", "tags", "ttl", "confidence", "source"),
-        *("access_count", "last_accessed", "supersedes", "superseded_by", "supersede_reason"),
-        "created_at",
-    ),
+        "id headline body project tags ttl confidence source access_count last_accessed supersedes "
+        "superseded_by supersede_reason created_at"
+    ).split(),
     "incidents": (
-        *("id", "headline", "body", "project", "root_cause", "resolution", "occurred_at"),
-        *("linked_rule_ids", "last_accessed", "source"),
-    ),
-    "tasks": ("id", "content", "project", "priority", "status", "due_condition", "created_at"),
+        "id headline body project root_cause resolution occurred_at linked_rule_ids last_accessed "
+        "source"
+    ).split(),
+    "tasks": "id content project priority status due_condition created_at".split(),
     "action_items": (
-        *("id", "source_kind", "source_id", "text", "project", "status", "created_at"),
-        *("kind", "ack_reason", "ack_source", "ack_at"),
-    ),
-    "handoffs": ("id", "source", "project", "content", "created_at"),
+        "id source_kind source_id text project status created_at kind ack_reason ack_source ack_at"
+    ).split(),
+    "handoffs": "id source project content created_at".split(),
 }
 _INDEX_COLUMNS: Final = (
-    *("kind", "memory_id", "pinned", "active", "forgotten_at", "upvotes", "downvotes"),
-    *("annotation", "created_at"),
-)
-_REPEATED: Final = (
-    *("project", "headline", "severity", "skill_trigger", "forgotten_reason", "forgotten_by"),
-)
+    "kind memory_id pinned active forgotten_at upvotes downvotes annotation created_at"
+).split()
+_REPEATED: Final = "project headline severity skill_trigger forgotten_reason forgotten_by".split()
 """Columns of the index that memories have as well, or that only deleted ones have."""
 _SEVERITIES: Final = frozenset({"BLOCKER", "PATTERN", "DEPRECATED", ""})
 """What is in a rule, or tells that it is superseded; no other kind has one."""
@@ -412,9 +407,8 @@ def _annotation(row: Row, *, about: str) -> Iterator[SourceAnnotation]:
 
 
 _CORRECTIONS: Final = (
-    *("id", "superseded_by", "superseded_by_id", "supersede_reason", "superseded_reason"),
-    *("superseded_at", "created_at"),
-)
+    "id superseded_by superseded_by_id supersede_reason superseded_reason superseded_at created_at"
+).split()
 """What both versions have of a correction."""
 
 

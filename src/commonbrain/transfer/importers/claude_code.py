@@ -141,7 +141,7 @@ class ClaudeCode(Importer):
         return projects_of_folders(session_folders(files), projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return the importer of a copy, see `LocatesProjects`."""
+        """Return the importer of a copy, see `Importer`."""
         return replace(self, projects=NamedProjects(known=projects))
 
 

@@ -226,7 +226,7 @@ class MarkdownFolder(Importer):
         return projects_below(source, files, projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return the importer of a copy, see `LocatesProjects`."""
+        """Return the importer of a copy, see `Importer`."""
         return replace(self, projects=NamedProjects(known=projects))
 
     def _read(
