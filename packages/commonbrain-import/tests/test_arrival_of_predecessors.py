@@ -308,9 +308,8 @@ def test_agents_of_brain_db_find_their_talk_what_it_taught_and_what_it_caused(
         assert nova.message.inbox().messages == ()
         threads = {one.subject: str(one.status) for one in nova.message.threads(limit=50).threads}
         assert (threads["Berth 3"], threads["Berth 9"]) == ("closed", "open")
-        [said, *_] = nova.recall("Which berth has the ferry number 7?").items
-        assert said.body is not None
-        assert said.body.startswith("The ferry number 7 has berth 7.")
+        [answer, *_] = answers(nova, "Which berth has the ferry number 7?")
+        assert answer.startswith("The ferry number 7 has berth 7.")
         [entry, *_] = nova.recall("How deep is quay 7?", kinds=["event"]).items
         assert entry.body == "Quay 7 is 7 metres deep."
         assert entry.source is not None
@@ -335,8 +334,8 @@ def test_agents_of_brainstem_recall_by_trust_scope_and_link(
             "hours": [1, None],
         }
         web = "The depot 25 keeps its keys in box 25."
-        asked = "Where does depot 25 keep its keys?"
-        assert web not in answers(planner, asked)
-        assert web in answers(planner, asked, trust_min=0.1)
+        about_web = "Where does depot 25 keep its keys?"
+        assert web not in answers(planner, about_web)
+        assert web in answers(planner, about_web, trust_min=0.1)
         links = brain.get("brainstem#mem_00", views=["links"]).links or ()
         assert {"depends_on", "supports"} <= {str(one.type) for one in links}

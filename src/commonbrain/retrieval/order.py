@@ -144,9 +144,9 @@ def _drop_messages(ranked: list[Candidate]) -> list[Candidate]:
     taken = {one.memory.source_message_id: one for one in ranked}
     shown = dict[int, Candidate]()
     for one in ranked:
-        said = taken.get(one.memory.id)
-        text = said and one.memory.body.removeprefix(f"@{said.memory.label}").lstrip(" :")
-        first = replace(said, score=one.score) if said and text == said.memory.body else one
+        fact = taken.get(one.memory.id)
+        text = fact and one.memory.body.removeprefix(f"@{fact.memory.label}").lstrip(" :")
+        first = replace(fact, score=one.score) if fact and text == fact.memory.body else one
         shown.setdefault(first.memory.id, first)
     return list(shown.values())
 

@@ -146,9 +146,9 @@ class SourceMap:
         if len(known) < len(refs):
             return ()
         stored = context.tx.memories.get(known)
-        found = tuple(stored[id_] for id_ in known if id_ in stored)
-        is_whole = len(found) == len(refs) and all(_is_open(context, one) for one in found)
-        return found if is_whole else None
+        memories = tuple(stored[id_] for id_ in known if id_ in stored)
+        is_whole = len(memories) == len(refs) and all(_is_open(context, one) for one in memories)
+        return memories if is_whole else None
 
 
 def _with_more(outcome: str | None, more: Iterable[str]) -> Iterator[str]:
