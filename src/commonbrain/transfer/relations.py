@@ -101,10 +101,7 @@ class SourceMap:
 
         In a dry run, only count them; those of memories that it would store are new.
         """
-        counts: Counter[str] = Counter()
-        for one in records:
-            counts.update(self._applied(context, one))
-        return counts
+        return Counter(name for one in records for name in self._applied(context, one))
 
     def _applied(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
         match record:
@@ -122,18 +119,21 @@ class SourceMap:
             case SourceRelation():
                 ends = self._fetched(context, record.first, record.second)
                 origin = _origin(context, record, format_=self.format)
-                outcome = _UNSTORED_ENDS if ends is None else self._relate(context, ends, origin)
+                outcome = _UNSTORED_ENDS
+                if ends is not None:
+                    outcome = self._relate(context, ends, origin=origin)
                 yield from _with_more(outcome, origin.outcomes)
 
     def _relate(
-        self, context: WriteContext, ends: tuple[Memory, ...], origin: _Origin
+        self, context: WriteContext, ends: tuple[Memory, ...], *, origin: _Origin
     ) -> str | None:
         if not ends:
             return _LINKS if origin.relation.type else _SUPERSESSIONS
         first, second = ends
         relate = _link if origin.relation.type else _supersede
-        is_one = first.id == second.id
-        return None if is_one else relate(context, first, second, origin=origin, writes=self.writes)
+        if first.id == second.id:
+            return None
+        return relate(context, (first, second), origin=origin, writes=self.writes)
 
     def _fetched(self, context: WriteContext, *refs: str) -> tuple[Memory, ...] | None:
         """Return memories of the source that the caller may add to; None if one is not stored.
@@ -237,10 +237,10 @@ def last_change_of(tx: Transaction, link: Link) -> Revision | None:
 
 
 def _link(
-    context: WriteContext, first: Memory, second: Memory, *, origin: _Origin, writes: bool
+    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin, writes: bool
 ) -> str | None:
     """Link two memories; None if that was done before."""
-    tx, strength = context.tx, origin.relation.strength
+    (first, second), tx, strength = ends, context.tx, origin.relation.strength
     type_ = origin.relation.type or LinkType.RELATES_TO
     link = Link(
         from_id=first.id,
@@ -267,10 +267,10 @@ def _link(
 
 
 def _supersede(
-    context: WriteContext, new: Memory, old: Memory, *, origin: _Origin, writes: bool
+    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin, writes: bool
 ) -> str | None:
     """Retire the second memory; None if that was done before."""
-    tx = context.tx
+    (new, old), tx = ends, context.tx
     was_superseded = old.superseded_by == new.id or any(
         change.after.get("superseded_by") == new.id for change in tx.changes.of([old.id])
     )

@@ -76,7 +76,7 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
             sender=sender,
             recipients=recipients_in(row),
             subject=source_reference(subject, "") if subject else None,
-            priority=choice_in(row, "priority", MessagePriority, MessagePriority.INFO),
+            priority=choice_in(row, "priority", default=MessagePriority.INFO),
         ),
     )
 
@@ -241,9 +241,9 @@ def task_drafts(row: Row) -> Iterator[Draft]:
         occurred_at=time_in(row, "created_at"),
         believed_since=time_in(row, "created_at"),
         detail=TaskDetail(
-            status=choice_in(row, "status", TaskStatus, _STATUSES.get(status, TaskStatus.OPEN)),
+            status=choice_in(row, "status", default=_STATUSES.get(status, TaskStatus.OPEN)),
             priority=choice_in(
-                row, "priority", TaskPriority, _PRIORITIES.get(priority, TaskPriority.MEDIUM)
+                row, "priority", default=_PRIORITIES.get(priority, TaskPriority.MEDIUM)
             ),
             due_at=time_in(row, "due_at"),
             assignee=name_or_none(text_in(row, "assigned_to")),

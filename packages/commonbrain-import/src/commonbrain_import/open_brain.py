@@ -335,8 +335,8 @@ def _task(draft: Draft, row: Row) -> Draft:
     condition, due_at = text_in(row, "due_condition"), time_in(row, "due_condition")
     body = f"{draft.body}\n[due: {condition}]" if condition and due_at is None else draft.body
     detail = TaskDetail(
-        status=choice_in(row, "status", TaskStatus, TaskStatus.OPEN),
-        priority=choice_in(row, "priority", TaskPriority, TaskPriority.MEDIUM),
+        status=choice_in(row, "status", default=TaskStatus.OPEN),
+        priority=choice_in(row, "priority", default=TaskPriority.MEDIUM),
         due_at=due_at,
     )
     return replace(draft, body=body, detail=detail)

@@ -87,10 +87,10 @@ def time_in(row: Row, *columns: str) -> datetime | None:
     return None
 
 
-def choice_in(row: Row, column: str, choices: type[Choice], default: Choice) -> Choice:
-    """Return the value of a column as one of several choices."""
+def choice_in(row: Row, column: str, *, default: Choice) -> Choice:
+    """Return the value of a column as one of the choices that the default is of."""
     value = text_in(row, column).lower()
-    return next((one for one in choices if one.value.lower() == value), default)
+    return next((one for one in type(default) if one.value.lower() == value), default)
 
 
 def json_in(row: Row, column: str) -> object:
