@@ -326,3 +326,21 @@ def test_string_as_a_filter_is_one_value_and_not_a_list_of_letters(brain: Brain)
     stored(brain, FACT, kind="fact", tags=["ci"], label="build")
     stored(brain, OTHER, kind="task")
     assert bodies(brain, kinds="fact") == bodies(brain, tags="ci", labels="build") == [FACT]
+
+
+@pytest.mark.requirement("RT-20")
+def test_question_about_one_of_many_siblings_is_answered_about_that_one(
+    brain: Brain, clock: FakeClock
+) -> None:
+    families = {
+        "Sprint {} ended with {} open bugs in the checkout form.": "How many bugs had sprint {}?",
+        "Crane {} lifts {} tons at the north quay.": "How much does crane {} lift?",
+        "Service {} listens on port 40{}.": "Which port has service {}?",
+    }
+    for text, question in families.items():
+        for number in range(1, 9):
+            stored(brain, text.format(number, 20 - number), kind="fact")
+            clock.move(timedelta(days=9))
+        for number in (1, 4, 8):
+            first, *_ = brain.recall(question.format(number), bump=False).items
+            assert first.body == text.format(number, 20 - number)

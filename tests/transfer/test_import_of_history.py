@@ -11,9 +11,9 @@ from commonbrain.model.errors import NotFoundError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, ThreadRef
-from commonbrain.model.scope import Role, Scope
+from commonbrain.model.scope import Role, Scope, Trust
 from commonbrain.retrieval.get import ChangeEvent, MemoryView
-from commonbrain.transfer.importer import SourceRelation
+from commonbrain.transfer.importer import SourceAnnotation, SourceRelation
 from tests.asking import bodies
 from tests.transfer.test_import_relations import NEW, OLD, id_of, piece, run
 
@@ -127,6 +127,31 @@ def test_history_has_reason_and_time_of_a_correction_in_the_source(brain: Brain)
     change = last_change(brain.get(id_of(brain, OLD.body), views=["history"]))
     assert (change.reason, change.at) == ("imported from lines: new policy", MARCH)
     assert row(brain, OLD.body).superseded_at == MARCH
+
+
+@pytest.mark.requirement("MG-31")
+def test_history_of_an_import_has_causes_before_effects(brain: Brain) -> None:
+    note = SourceAnnotation(about="a#1", text="Checked in May", at=MARCH)
+    run(brain, [*PIECES[:2], piece(note), PIECES[2]])
+    events = brain.get(id_of(brain, OLD.body), views=["history"]).history or ()
+    assert [one.at for one in events] == sorted(one.at for one in events)
+    assert [(one.action, one.at) for one in events[:3]] == [
+        ("create", JANUARY),
+        ("create", MARCH),
+        ("supersede", MARCH),
+    ]
+
+
+@pytest.mark.requirement("MG-32")
+def test_text_from_the_web_does_not_say_how_important_it_is(brain: Brain) -> None:
+    given = [
+        piece(replace(one, trust=trust, salience=0.97))
+        for one, trust in ((OLD, Trust.UNTRUSTED_WEB), (NEW, None))
+    ]
+    report = run(brain, given)
+    assert report.omitted["salience of texts from the web, which is computed anew"] == 1
+    assert report.carried["salience"] == 1
+    assert (row(brain, OLD.body).salience < 0.7, row(brain, NEW.body).salience) == (True, 0.97)
 
 
 def test_dry_run_counts_authors_times_and_reasons(brain: Brain) -> None:

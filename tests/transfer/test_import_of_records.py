@@ -11,6 +11,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import TAGS_MAX
+from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.messages import Receipt, ThreadStatus
 from commonbrain.model.scope import Role
@@ -185,6 +186,33 @@ def test_dry_run_counts_records_as_the_import_does(brain: Brain) -> None:
     dry = give(brain, *given, dry_run=True)
     assert dry == give(brain, *given)
     assert {"annotations", "receipts", "thread status"} <= dry.carried.keys()
+
+
+@pytest.mark.requirement("MG-33")
+def test_dry_run_of_a_second_import_counts_what_it_would_add(brain: Brain) -> None:
+    old = replace(OLD, believed_since=READ)
+    links = SourceRelation(first="a#2", second="a#1", type=LinkType.SUPPORTS)
+    corrects = SourceRelation(first="a#2", second="a#1", type=None, reason="moved", at=ACKED)
+    given = (old, NEW, NOTE, MAIL, ANSWERED, CLOSED, links, corrects)
+    first = give(brain, *given).carried
+    assert {"links", "supersessions", "annotations", "receipts", "thread status"} <= first.keys()
+    added = replace(NOTE, text="Checked in June")
+    dry = give(brain, *given, added, dry_run=True)
+    assert dry.carried == {"annotations": 1}
+    assert dry == give(brain, *given, added)
+
+
+@pytest.mark.requirement("MG-34")
+def test_records_of_messages_that_another_import_stored_are_counted(brain: Brain) -> None:
+    give(brain, MAIL)
+    mail = row(brain, MAIL.body)
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        # As an earlier version stored it.
+        tx.memories.update(mail, replace(mail, payload={"imported": {"format": "lines"}}))
+    for given in (ANSWERED, CLOSED):
+        left = give(brain, MAIL, given).omitted
+        assert left == {"receipts and threads of messages that this caller did not import": 1}
+    assert (receipts(brain)["vision"].answer, status(brain)[0]) == (None, ThreadStatus.OPEN)
 
 
 @pytest.mark.requirement("MG-28")

@@ -15,7 +15,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Trust
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     OmittedContent,
     SourceRelation,
@@ -32,16 +32,13 @@ from tests.transfer.test_importing import importing
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Given(Importer):
     """A format whose source is a list of pieces."""
 
     pieces: Sequence[ImportItem]
     name: str = "given"
     purpose: str = "Pieces of a test"
     has_relations: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it has no place
-        return iter(())
 
     def read(self, source: Path) -> Iterator[ImportItem]:  # noqa: ARG002 it has none
         return iter(self.pieces)

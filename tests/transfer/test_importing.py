@@ -22,12 +22,11 @@ from tests.claude_sessions import write_session
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Importer):
     """A format of one memory a line: `kind: text`; a line without a kind is unreadable."""
 
     name: str = "lines"
     purpose: str = "One memory a line"
-    has_relations: bool = False
     breaks_after: int | None = None
     """After so many pieces the source goes away."""
 

@@ -14,15 +14,11 @@ from tests.in_process import run_brain
 INSTALL = "pip install 'commonbrain[import]'"
 LINES = """
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import ImportItem
+from commonbrain.transfer.importer import Importer, ImportItem
 
-class Lines:
+class Lines(Importer):
     name = "lines"
     purpose = "A text with one memory on each line"
-    has_relations = False
-
-    def find(self, home):
-        return iter(())
 
     def read(self, source):
         for number, line in enumerate(source.read_text().splitlines(), 1):

@@ -53,12 +53,16 @@ URLS = [
     " postgresql+psycopg://ada:s3cret@db.example/brain",
     "'postgresql+psycopg://ada:s3cret@db.example/brain'",
     "ada:s3cret@db.example:5432/brain",
+    "ada:12/s3cret@db.example:5432/brain",
+    "ada:12 s3cret@db.example:5432/brain",
+    "ada_b:1:2/s3cret@x@db.example",
     "brain.db#mysql://ada:s3cret@db.example/brain",
     f"host=db.example password=s3cret options={'x' * 300}",
     f"https://ada:s3cret@example.com/{'x' * 5_000}",
 ]
 
 
+@pytest.mark.requirement("MG-35")
 def test_refused_address_is_shown_without_its_password(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:

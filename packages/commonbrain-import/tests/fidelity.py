@@ -87,6 +87,17 @@ class _InterruptedError(Exception):
     """The user ends an import."""
 
 
+def begin_import(brain: Brain, format_: str, source: str | Path) -> int:
+    """Import the first batch of a source, and return how many memories that stored."""
+
+    def end(_: ImportReport) -> None:
+        raise _InterruptedError
+
+    with pytest.raises(_InterruptedError):
+        brain.import_(format_, source, on_progress=end)
+    return brain.status().memories
+
+
 def import_interrupted(brain: Brain, format_: str, source: str | Path) -> ImportReport:
     """Import a source of more than one batch: ended after the first, continued, and repeated.
 
@@ -94,13 +105,7 @@ def import_interrupted(brain: Brain, format_: str, source: str | Path) -> Import
         The report of the continued import.
 
     """
-
-    def end(_: ImportReport) -> None:
-        raise _InterruptedError
-
-    with pytest.raises(_InterruptedError):
-        brain.import_(format_, source, on_progress=end)
-    begun = brain.status().memories
+    begun = begin_import(brain, format_, source)
     assert begun > 0
     continued = brain.import_(format_, source)
     assert continued.exists >= begun
@@ -138,5 +143,10 @@ class Exported:
 def exported(brain: Brain, file: Path) -> Exported:
     """Export a store, and read what was written."""
     brain.export(file)
+    return read_export(file)
+
+
+def read_export(file: Path) -> Exported:
+    """Read what an export has written."""
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     return Exported([(name, record) for line in lines for name, record in line.items()])

@@ -302,10 +302,10 @@ def openbrain_id(number: int) -> str:
     return f"019c0000-0000-7000-8000-{number:012d}"
 
 
-def openbrain_rows() -> Iterator[Row]:
+def openbrain_rows(count: int = OPENBRAIN) -> Iterator[Row]:
     """Yield the rows of OpenBrain: two chains of three, one deleted, one of each type."""
     kinds = ("decision", "observation", "convention", "research", "plan", "bug", "architecture")
-    for number in range(1, OPENBRAIN + 1):
+    for number in range(1, count + 1):
         is_old = number in {1, 2, 4, 5}
         thing, what = THINGS[number % 9], PROPERTIES[number % 13]
         yield {
@@ -317,7 +317,7 @@ def openbrain_rows() -> Iterator[Row]:
             "content": f"In plan {number}, the {thing} {what}.",
             "tags": f'["tag{number}"]',
             "project": "eaas",
-            "confidence": round(0.3 + number / 100, 2),
+            "confidence": round(0.3 + number % 70 / 100, 2),
             "source": "ingest:plans" if number == 20 else None,
             "supersedes_id": openbrain_id(number - 1) if number in {2, 3, 5, 6} else None,
             "expires_at": day(4000) if number == 20 else None,
@@ -329,14 +329,14 @@ def openbrain_rows() -> Iterator[Row]:
         }
 
 
-def dump_openbrain(file: Path) -> Path:
+def dump_openbrain(file: Path, *, count: int = OPENBRAIN) -> Path:
     """Write a dump as mariadb-dump does."""
     head, insert, _ = (
         (SAMPLES / "openbrain" / "dump.sql")
         .read_text("utf-8")
         .partition("INSERT INTO `brain_memories` VALUES\n")
     )
-    rows = (f"({','.join(map(_literal, row.values()))})" for row in openbrain_rows())
+    rows = (f"({','.join(map(_literal, row.values()))})" for row in openbrain_rows(count))
     file.write_text(head + insert + ",\n".join(rows) + ";\n", "utf-8")
     return file
 

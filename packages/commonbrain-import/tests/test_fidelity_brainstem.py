@@ -108,7 +108,11 @@ def fates(records: Records) -> dict[str, Fate]:
         ),
         "trust_level": same("trust_level", (one["trust"] for one in stored)),
         "confidence": CarriedOver(certain, [one["confidence"] for one in stored]),
-        "salience": same("salience", (one["salience"] for one in stored)),
+        # A text from the web does not say how important it is, which is counted.
+        "salience": CarriedOver(
+            [row["salience"] for row in given if row["trust_level"] != "untrusted_web"],
+            [one["salience"] for one in stored if one["trust"] != "untrusted_web"],
+        ),
         "source_ref": same("source_ref", (one["source_ref"] for one in origins)),
         "semantic_hash": Left("hashes of texts, which are computed anew"),
         "created_at": same("created_at", (parsed(one["believed_since"]) for one in stored)),
@@ -165,6 +169,7 @@ def test_each_column_of_brainstem_comes_over_or_is_counted(
     assert report.omitted["memories of other tenants"] == sum(TENANTS.values()) - TENANTS["t_123"]
     assert (report.omitted["audit entries"], report.rejected) == (TENANTS["t_123"], 0)
     assert report.omitted["confidence above what a text from the web has"] > 0
+    assert report.omitted["salience of texts from the web, which is computed anew"] > 0
     # One of the tenant, and one of all tenants.
     assert report.omitted[_LINES["model_registry"]] == 2
 

@@ -36,7 +36,7 @@ from commonbrain.storage.job_queue import (
 )
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.archive import Export, ExportResult
-from commonbrain.transfer.importer import ReadsZip, join_part
+from commonbrain.transfer.importer import join_part
 from commonbrain.transfer.imports import (
     Import,
     ImportReport,
@@ -138,9 +138,8 @@ def import_(task: JobContext) -> None:
     # Only what a client sent has the limits of the settings.
     limits = task.services.import_limits if given.get("sent") else LOCAL_IMPORT
     reader = task.services.importers().get(str(given["format"]))
-    opened = task.services.uploads.opened(
-        upload, limits=limits, stays_packed=isinstance(reader, ReadsZip)
-    )
+    stays_packed = reader is not None and reader.reads_zip
+    opened = task.services.uploads.opened(upload, limits=limits, stays_packed=stays_packed)
     with _discarding_unusable(task, upload), opened as file:
         path = join_part(file, cast("str | None", given.get("part")))
         known = None if is_dry_run else _report(task.job.reached)

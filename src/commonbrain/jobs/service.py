@@ -41,9 +41,6 @@ from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.storage.uploads import Upload, check_packed
 from commonbrain.transfer.archive import check_may_move
 from commonbrain.transfer.importer import (
-    LocatesProjects,
-    ReadsHiddenFiles,
-    ReadsPart,
     check_is_path,
     database_url,
     find_importer,
@@ -240,18 +237,18 @@ class Jobs:
         if name is not None:
             check_packed(source, self.services.import_limits)
         part: str | None = None
-        if isinstance(importer, ReadsPart) and name is not None:
+        reads_part = importer is not None and importer.reads_part
+        if reads_part and name is not None:
             named, part = split_part(Path(name))
             name = named.name
-        elif isinstance(importer, ReadsPart) and not source.exists():
+        elif reads_part and not source.exists():
             source, part = split_part(source)
         projects: Mapping[str, str] | None = None
-        if isinstance(importer, LocatesProjects) and name is None and project is None:
+        if importer and name is None and project is None:
             projects = importer.projects_in(source)
-        hidden = (
-            importer.hidden_files if isinstance(importer, ReadsHiddenFiles) else frozenset[str]()
+        upload = self._upload(
+            source, name, hidden=importer.hidden_files if importer else frozenset()
         )
-        upload = self._upload(source, name, hidden=hidden)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
         # What was sent keeps the limits of what is sent, also in a worker.
         is_sent = name is not None

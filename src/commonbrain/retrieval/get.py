@@ -26,7 +26,7 @@ from commonbrain.model.memory import (
 )
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter, is_allowed
-from commonbrain.model.revision import DEPRECATED, Action, shown_detail
+from commonbrain.model.revision import DEPRECATED, Action, Revision, shown_detail
 from commonbrain.model.scope import Authority, Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.citations import check_cited
@@ -169,18 +169,24 @@ class AccessStatus:
 def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[ChangeEvent, ...]:
     """List the changes of all revisions that the caller may see, oldest first."""
     chain = [*predecessors(tx, memory), memory, *successors(tx, memory)]
-    changes = tx.changes.of([one.id for one in chain if is_visible(caller, one)])
+    seen_by_id = {one.id: one for one in chain if is_visible(caller, one)}
+
+    def place(change: Revision) -> tuple[datetime, int]:
+        """Return when it happened, which a source may say to be long before its import."""
+        since = seen_by_id[change.memory_id].believed_since or change.at
+        at = min(change.at, since) if change.action is Action.CREATE else change.at
+        return change.believed.until if change.believed else at, change.id
+
     return tuple(
         ChangeEvent(
             id=ids.show(ids.MEMORY, change.memory_id),
             action=change.action,
-            # A source may say that it was superseded long before the import.
-            at=change.believed.until if change.believed else change.at,
+            at=place(change)[0],
             agent=change.agent,
             session=change.session,
             reason=change.reason,
         )
-        for change in sorted(changes, key=lambda change: change.id)
+        for change in sorted(tx.changes.of(list(seen_by_id)), key=place)
     )
 
 

@@ -70,7 +70,7 @@ def order(table: Table) -> None:
     visible = filter_visible(table, table.ranked)
     table.passed = frozenset(one.memory.id for one in visible)
     if plan.query:
-        visible = _order_by_matter(table, _drop_summaries(table, visible))
+        visible = _order_by_matter(table, _drop_messages(_drop_summaries(table, visible)))
         if plan.budget.order is Order.TIMELINE and table.times:
             visible = filter_visible(table, _repeat_for_times(table, visible))
     table.ranked = visible
@@ -137,6 +137,18 @@ def _drop_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]:
         or one.memory.label != SUMMARY
         or known.isdisjoint(table.derived.get(one.memory.id, ()))
     ]
+
+
+def _drop_messages(ranked: list[Candidate]) -> list[Candidate]:
+    """Show in place of a message what was taken from it, if the message says no more."""
+    taken = {one.memory.source_message_id: one for one in ranked}
+    shown = dict[int, Candidate]()
+    for one in ranked:
+        fact = taken.get(one.memory.id)
+        text = fact and one.memory.body.removeprefix(f"@{fact.memory.label}").lstrip(" :")
+        first = replace(fact, score=one.score) if fact and text == fact.memory.body else one
+        shown.setdefault(first.memory.id, first)
+    return list(shown.values())
 
 
 def _repeat_for_times(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:

@@ -26,7 +26,6 @@ from commonbrain.transfer.importer import (
     Content,
     Importer,
     ImportItem,
-    LocatesProjects,
     Unreadable,
     shown_source,
 )
@@ -52,7 +51,7 @@ def read_in_child(
     Args:
         format_: the name of an importer of the core or of an installed package.
         source: what it reads.
-        projects: for a copy, see `LocatesProjects`; None if the source is in its place.
+        projects: for a copy, see `Importer`; None if the source is in its place.
         limits: what the child may take.
         check: called twice a second while the iterator waits; may raise to stop.
 
@@ -127,9 +126,7 @@ def _importer(format_: str, projects: Mapping[str, str] | None) -> Importer:
 
     known = IMPORTERS.get(format_)
     importer = known or cast("Importer", load_row("importers", format_, extra="import"))
-    if projects is not None and isinstance(importer, LocatesProjects):
-        return importer.for_copy(projects)
-    return importer
+    return importer if projects is None else importer.for_copy(projects)
 
 
 def format_piece(piece: ImportItem) -> bytes:

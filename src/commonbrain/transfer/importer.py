@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 from urllib.parse import urlsplit
 
 from commonbrain.extras import IMPORT_FORMATS, extra_missing
@@ -130,31 +131,51 @@ class DetectedSource:
     size_bytes: int
 
 
-class Importer(Protocol):
+class Importer(ABC):
     """Reads one foreign format."""
 
-    @property
-    def name(self) -> str:
-        """The name of the format on the command line."""
-        ...
+    name: str
+    """The name of the format on the command line."""
+    purpose: str
+    """What it reads, in a few words for a list: `Notes in Markdown: MEMORY.md, CLAUDE.md`."""
+    has_relations: bool = False
+    """Whether it yields relations, notes, receipts or threads.
 
-    @property
-    def purpose(self) -> str:
-        """What it reads, in a few words for a list: `Notes in Markdown: MEMORY.md, CLAUDE.md`."""
-        ...
-
-    @property
-    def has_relations(self) -> bool:
-        """Whether it yields relations, notes, receipts or threads.
-
-        A continued import then looks up earlier memories.
-        """
-        ...
+    A continued import then looks up earlier memories.
+    """
+    places: tuple[str, ...] = ()
+    """Patterns of the files where such sources usually are, below a home folder."""
+    reads_database: bool = False
+    """Whether a source may be the address of a database."""
+    reads_part: bool = False
+    """Whether several tenants may share a file, of whom the source names one: `file.db#tenant`."""
+    reads_zip: bool = False
+    """Whether it reads a folder in a zip file by file, without unpacking all to disk."""
+    hidden_files: frozenset[str] = frozenset()
+    """Names that begin with a dot, of files that it reads in a folder."""
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the sources below a home folder at their usual places, without reading them."""
-        ...
+        for place in self.places:
+            for path in sorted(home.glob(place)):
+                yield from file_found(path)
 
+    def projects_in(self, source: Path) -> Mapping[str, str] | None:
+        """Return the projects of a source on this machine by folder, to be sent with a copy.
+
+        None of an importer that takes no projects from folders around a source, or in sessions.
+        """
+        del source
+
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return an importer that takes projects from these and from what paths say.
+
+        It looks at nothing on this machine except the copy.
+        """
+        del projects
+        return self
+
+    @abstractmethod
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the pieces of a source in order, without reading a large one as a whole.
 
@@ -166,7 +187,6 @@ class Importer(Protocol):
                 first piece.
 
         """
-        ...
 
 
 def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
@@ -190,62 +210,6 @@ def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
 def missing_formats(importers: Mapping[str, Importer]) -> tuple[str, ...]:
     """Return the formats that the extra `import` adds, unless it is installed."""
     return tuple(name for name in IMPORT_FORMATS if name not in importers)
-
-
-@runtime_checkable
-class LocatesProjects(Protocol):
-    """An importer that takes projects from the folders around a source, or that sessions name."""
-
-    def projects_in(self, source: Path) -> Mapping[str, str]:
-        """Return the projects of a source on this machine by folder, to be sent with a copy."""
-        ...
-
-    def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return an importer that takes projects from these and from what paths say.
-
-        It looks at nothing on this machine except the copy.
-        """
-        ...
-
-
-@runtime_checkable
-class ReadsPart(Protocol):
-    """An importer of files that several tenants share; the source names one: `file.db#tenant`."""
-
-    @property
-    def reads_part(self) -> bool:
-        """True."""
-        ...
-
-
-@runtime_checkable
-class ReadsZip(Protocol):
-    """An importer that reads a folder in a zip file by file, without unpacking all to disk."""
-
-    @property
-    def reads_zip(self) -> bool:
-        """True."""
-        ...
-
-
-@runtime_checkable
-class ReadsHiddenFiles(Protocol):
-    """An importer of a folder that reads files in it whose names begin with a dot."""
-
-    @property
-    def hidden_files(self) -> frozenset[str]:
-        """Their names."""
-        ...
-
-
-@runtime_checkable
-class ReadsDatabase(Protocol):
-    """An importer whose source may be the address of a database."""
-
-    @property
-    def reads_database(self) -> bool:
-        """True."""
-        ...
 
 
 def split_part(source: Path) -> tuple[Path, str | None]:
@@ -304,18 +268,18 @@ _ADDRESS: Final = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)*[A-Za-z][A-Za-z0-9+
 _DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 _CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)\s*=")
 """A database in the other notation of libpq: `host=... password=...`."""
-_ACCOUNT: Final = re.compile(r":[^/\s:]+@")
-"""An address without a scheme: `user:password@host`."""
 
 
 def _address(source: str | Path) -> str | None:
     """Return a source that is a URL or addresses a database; None for a path."""
-    if isinstance(source, Path) and source.is_absolute():
+    if Path(source).is_absolute():
         return None  # Such as a file that was sent here, by whatever name.
     text = (source.as_posix() if isinstance(source, Path) else source).strip(" '\"")
     if _ADDRESS.match(text):
         return _ADDRESS.sub(r"\1://", text, count=1)
-    return text if _CONNINFO.search(text) or _ACCOUNT.search(text) else None
+    # Without a scheme: `user:password@host`, whatever the password has.
+    has_account = ":" in text.rpartition("@")[0]
+    return text if has_account or _CONNINFO.search(text) else None
 
 
 def database_url(source: str | Path) -> str | None:

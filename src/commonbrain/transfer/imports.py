@@ -35,9 +35,7 @@ from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
     Importer,
     ImportItem,
-    LocatesProjects,
     OmittedContent,
-    ReadsDatabase,
     Unreadable,
     check_is_path,
     find_importer,
@@ -184,7 +182,7 @@ class ImportSource:
     is_dry_run: bool = False
     extract_causes: bool = False
     projects: Mapping[str, str] | None = None
-    """Projects by folder, see `LocatesProjects`, for a copy; None if the source is in its place."""
+    """Projects by folder for a copy, see `Importer`; None if the source is in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,9 +277,11 @@ class Import:
             raise extra_missing("commonbrain[causes]", extra="causes")
         report = resume.since or ImportReport(format=source.format, source=source.path.name)
         importer = self._importer(source)
-        if not isinstance(importer, ReadsDatabase):
+        if not importer.reads_database:
             check_is_path(source.path)
-        known = SourceMap(format=report.format, is_needed=importer.has_relations)
+        known = SourceMap(
+            format=report.format, is_needed=importer.has_relations, writes=not source.is_dry_run
+        )
         most = resume.limits.pieces_max
         left = None if most is None else max(most - report.position, 0)
         reading = self._reading(importer, source, resume=resume)
@@ -383,7 +383,7 @@ class Import:
         if not isinstance(prepared, PreparedBatch):
             known.add(drafts, prepared)
             with self.services.store.snapshot(self.caller.tenant) as tx:
-                related = known.preview(_context(tx, remember), records)
+                related = known.apply(_context(tx, remember), records)
                 related += unresolved_refs(tx, drafts, outcomes=prepared)
             return _add(report, batch, outcomes=prepared, related=related, remember=remember)
         added = report
@@ -404,9 +404,7 @@ class Import:
 
     def _importer(self, source: ImportSource) -> Importer:
         importer = find_importer(self.services.importers(), source.format)
-        if source.projects is not None and isinstance(importer, LocatesProjects):
-            return importer.for_copy(source.projects)
-        return importer
+        return importer if source.projects is None else importer.for_copy(source.projects)
 
 
 def _context(tx: Transaction, remember: Remember) -> WriteContext:
@@ -458,14 +456,19 @@ def _drafts(batch: Sequence[ImportItem], source: ImportSource, *, caller: Caller
 
 
 def _permitted(draft: Draft, caller: Caller) -> Draft:
-    """Return a draft with no more trust and reach than the caller may give it."""
+    """Return a draft with no more trust, reach and weight than the caller may give it."""
     has_less = caller.trust_ceiling.weight < (draft.trust or caller.trust_ceiling).weight
     trust = caller.trust_ceiling if has_less else draft.trust
     # Others' global memories would wait for a person instead of being recalled.
     is_own = caller.role is Role.ADMIN and caller.authority is Authority.PERSON
     is_shared = is_own and trust is not Trust.UNTRUSTED_WEB
     is_narrowed = draft.scope is Scope.GLOBAL and not is_shared
-    return replace(draft, trust=trust, scope=Scope.TEAM if is_narrowed else draft.scope)
+    return replace(
+        draft,
+        trust=trust,
+        scope=Scope.TEAM if is_narrowed else draft.scope,
+        salience=None if trust is Trust.UNTRUSTED_WEB else draft.salience,
+    )
 
 
 def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
@@ -478,6 +481,9 @@ def _lowered(draft: Draft, caller: Caller) -> Mapping[str, int]:
         and (draft.confidence or 0) > confidence(Kind.FACT, draft.body, trust=web, is_sourced=True),
         f"trust above {caller.trust_ceiling}, which this caller may not claim": (
             permitted.trust is not draft.trust
+        ),
+        "salience of texts from the web, which is computed anew": (
+            permitted.salience is not draft.salience
         ),
         "global scopes, now team: from the web, or not imported by a person as admin": (
             permitted.scope is not draft.scope
@@ -564,7 +570,7 @@ def _carried(draft: Draft, caller: Caller) -> Iterator[str]:
         "authors": speaker is not None or (draft.author and not _is_only_named(draft, caller)),
         "recorded times": draft.believed_since is not None,
         "accesses": draft.access_count > 0,
-        "salience": draft.salience is not None,
+        "salience": _permitted(draft, caller).salience is not None,
         "projects": draft.project is not None,
         "tags": bool(draft.tags),
         "threads": draft.thread is not None,

@@ -49,7 +49,7 @@ from commonbrain.transfer.source_records import (
     read_source_text,
     set_thread,
     source_time,
-    thread_outcomes,
+    tags_beyond,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class SourceMap:
     format: str
     is_needed: bool
     """Whether the source has records; otherwise it stays empty, however long the source is."""
+    writes: bool = True
+    """Whether records are stored, not only counted as in a dry run."""
     ids: dict[str, int | None] = field(default_factory=dict[str, int | None])
     threads: set[str] = field(default_factory=set[str])
     """The keys of its threads."""
@@ -94,81 +96,79 @@ class SourceMap:
                 # Of a text in several parts, the first one represents it.
                 self.ids.setdefault(draft.source_ref, id_)
 
-    def preview(self, context: WriteContext, records: Iterable[SourceRecord]) -> Counter[str]:
-        """Count the records whose memories are known."""
-        counts: Counter[str] = Counter()
-        for one in records:
-            counts.update(self._previewed(context, one))
-        return counts
-
-    def _previewed(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
-        match record:
-            case SourceThread():
-                is_known = record.key in self.threads
-                yield from thread_outcomes(context, record).elements() if is_known else (UNSTORED,)
-            case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
-                yield from may_import(context, record) if ref in self.ids else (UNSTORED,)
-            case SourceRelation() if record.first in self.ids and record.second in self.ids:
-                yield _LINKS if record.type else _SUPERSESSIONS
-                yield from _origin(context, record, format_=self.format).outcomes
-            case SourceRelation():
-                yield _UNSTORED_ENDS
-
     def apply(self, context: WriteContext, records: Iterable[SourceRecord]) -> Counter[str]:
-        """Apply records, and count the outcomes of those that are new."""
-        counts: Counter[str] = Counter()
-        for one in records:
-            counts.update(self._applied(context, one))
-        return counts
+        """Apply records, and count the outcomes of those that are new.
+
+        In a dry run, only count them; those of memories that it would store are new.
+        """
+        return Counter(name for one in records for name in self._applied(context, one))
 
     def _applied(self, context: WriteContext, record: SourceRecord) -> Iterator[str]:
         match record:
-            case SourceThread() if record.key not in self.threads:
-                yield UNSTORED
-            case SourceThread() if set_thread(context, record):
-                yield from thread_outcomes(context, record).elements()
             case SourceThread():
-                pass
+                outcome = UNSTORED
+                if record.key in self.threads:
+                    outcome = set_thread(context, record, writes=self.writes)
+                yield from _with_more(outcome, tags_beyond(context, record).elements())
             case SourceAnnotation(about=ref) | SourceReceipt(message=ref):
-                yield from self._noted(context, record, ref=ref)
+                memories = self._fetched(context, ref)
+                outcome, *more = (UNSTORED,) if memories is None else may_import(context, record)
+                if memories and outcome in CARRIED_RECORDS:
+                    outcome = _noted(context, *memories, record=record, writes=self.writes)
+                yield from _with_more(outcome, more)
             case SourceRelation():
-                yield from self._related(context, record)
+                ends = self._fetched(context, record.first, record.second)
+                origin = _origin(context, record, format_=self.format)
+                outcome = _UNSTORED_ENDS
+                if ends is not None:
+                    outcome = self._relate(context, ends, origin=origin)
+                yield from _with_more(outcome, origin.outcomes)
 
-    def _noted(
-        self, context: WriteContext, record: SourceAnnotation | SourceReceipt, *, ref: str
-    ) -> Iterator[str]:
-        memory = self._fetch(context, ref)
-        outcomes = (UNSTORED,) if memory is None else may_import(context, record)
-        if memory is None or outcomes[0] not in CARRIED_RECORDS:
-            yield from outcomes
-        elif isinstance(record, SourceAnnotation):
-            if annotate(context, memory, given=record):
-                yield from outcomes
-        elif put_receipt(context, memory, given=record):
-            yield from outcomes
+    def _relate(
+        self, context: WriteContext, ends: tuple[Memory, ...], *, origin: _Origin
+    ) -> str | None:
+        if not ends:
+            return _LINKS if origin.relation.type else _SUPERSESSIONS
+        first, second = ends
+        relate = _link if origin.relation.type else _supersede
+        if first.id == second.id:
+            return None
+        return relate(context, (first, second), origin=origin, writes=self.writes)
 
-    def _related(self, context: WriteContext, record: SourceRelation) -> Iterator[str]:
-        first, second = (self._fetch(context, ref) for ref in (record.first, record.second))
-        if first is None or second is None:
-            yield _UNSTORED_ENDS
-        elif first.id != second.id:
-            ends, origin = (first, second), _origin(context, record, format_=self.format)
-            type_, strength = record.type, record.strength
-            outcome = (
-                _supersede(context, ends, origin=origin)
-                if type_ is None
-                else _link(context, ends, type_=type_, strength=strength, origin=origin)
-            )
-            if outcome is not None:
-                yield outcome
-            if outcome in CARRIED_RECORDS:
-                yield from origin.outcomes
+    def _fetched(self, context: WriteContext, *refs: str) -> tuple[Memory, ...] | None:
+        """Return memories of the source that the caller may add to; None if one is not stored.
 
-    def _fetch(self, context: WriteContext, ref: str) -> Memory | None:
-        """Return a memory of the source that the caller may add to."""
-        id_ = self.ids.get(ref)
-        memory = None if id_ is None else context.tx.memories.get([id_]).get(id_)
-        return memory if memory is not None and _is_open(context, memory) else None
+        None of them are returned where a dry run would store one.
+        """
+        if not self.ids.keys() >= set(refs):
+            return None
+        known = [id_ for id_ in map(self.ids.get, refs) if id_ is not None]
+        if len(known) < len(refs):
+            return ()
+        stored = context.tx.memories.get(known)
+        memories = tuple(stored[id_] for id_ in known if id_ in stored)
+        is_whole = len(memories) == len(refs) and all(_is_open(context, one) for one in memories)
+        return memories if is_whole else None
+
+
+def _with_more(outcome: str | None, more: Iterable[str]) -> Iterator[str]:
+    """Yield an outcome, and what else is counted of a record that was carried over."""
+    if outcome is not None:
+        yield outcome
+    if outcome in CARRIED_RECORDS:
+        yield from more
+
+
+def _noted(
+    context: WriteContext,
+    memory: Memory,
+    *,
+    record: SourceAnnotation | SourceReceipt,
+    writes: bool,
+) -> str | None:
+    if isinstance(record, SourceAnnotation):
+        return annotate(context, memory, given=record, writes=writes)
+    return put_receipt(context, memory, given=record, writes=writes)
 
 
 def unresolved_refs(
@@ -196,6 +196,7 @@ def _is_open(context: WriteContext, memory: Memory) -> bool:
 class _Origin:
     """What the audit says of a relation, and when it was made."""
 
+    relation: SourceRelation
     format: str
     reason: str
     outcomes: tuple[str, ...]
@@ -214,6 +215,7 @@ def _origin(context: WriteContext, relation: SourceRelation, *, format_: str) ->
         prefix=f"{origin}: ",
     )
     return _Origin(
+        relation=relation,
         format=format_,
         reason=reason.text or origin,
         outcomes=(_REASONS, *reason.losses) if reason.text else (),
@@ -235,15 +237,11 @@ def last_change_of(tx: Transaction, link: Link) -> Revision | None:
 
 
 def _link(
-    context: WriteContext,
-    ends: tuple[Memory, Memory],
-    *,
-    type_: LinkType,
-    strength: float | None,
-    origin: _Origin,
+    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin, writes: bool
 ) -> str | None:
     """Link two memories; None if that was done before."""
-    (first, second), tx = ends, context.tx
+    (first, second), tx, strength = ends, context.tx, origin.relation.strength
+    type_ = origin.relation.type or LinkType.RELATES_TO
     link = Link(
         from_id=first.id,
         to_id=second.id,
@@ -259,6 +257,8 @@ def _link(
     is_stored = find_link(tx, first.id, to_id=second.id, type_=type_) is not None
     if is_stored or last_change_of(tx, link) is not None:
         return None
+    if not writes:
+        return _LINKS
     tx.links.put(link)
     change_context = context.change_context(Action.LINK, origin.reason)
     image = {"link": link_image(link)}
@@ -267,7 +267,7 @@ def _link(
 
 
 def _supersede(
-    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin
+    context: WriteContext, ends: tuple[Memory, Memory], *, origin: _Origin, writes: bool
 ) -> str | None:
     """Retire the second memory; None if that was done before."""
     (new, old), tx = ends, context.tx
@@ -281,6 +281,8 @@ def _supersede(
     may_retire = _may_retire(context, old, new=new, format_=origin.format)
     if not (is_free and old.state in CURRENT_STATES and may_retire):
         return _REFUSED
+    if not writes:
+        return _SUPERSESSIONS
     if returns:
         # The source has its earlier value again, in the same words: one memory, current once more.
         current = replace(

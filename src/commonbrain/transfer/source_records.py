@@ -36,6 +36,7 @@ RECEIPTS: Final = "receipts"
 THREADS: Final = "thread status"
 UNSTORED: Final = "notes, receipts and threads of what is not in the store"
 EMPTY: Final = "annotations without a text that may be stored"
+OF_OTHER_IMPORTS: Final = "receipts and threads of messages that this caller did not import"
 OF_OTHERS: Final = "receipts of others: only an admin imports them"
 _MESSAGES_READ_MAX: Final = 200
 """Messages of a thread that are read to see whether all are imported."""
@@ -96,8 +97,10 @@ def may_import(context: WriteContext, record: SourceAnnotation | SourceReceipt) 
     return RECEIPTS, *_answer(context, record).losses
 
 
-def annotate(context: WriteContext, memory: Memory, *, given: SourceAnnotation) -> bool:
-    """Add a note to a memory; return False if that was done before."""
+def annotate(
+    context: WriteContext, memory: Memory, *, given: SourceAnnotation, writes: bool
+) -> str | None:
+    """Add a note to a memory; None if that was done before."""
     tx, caller = context.tx, context.caller
     agent, text = agent_named(given.author, caller), _note(context, given).text
     noted = {(one.agent, one.text) for one in tx.annotations.of([memory.id]).get(memory.id, ())}
@@ -107,7 +110,9 @@ def annotate(context: WriteContext, memory: Memory, *, given: SourceAnnotation) 
     # Another importer of the same source stored it as its own, and named the author in the text.
     named = _note(context, given, is_named=given.author is not None).text
     if (agent, text) in noted or any(one == named for _, one in noted):
-        return False
+        return None
+    if not writes:
+        return ANNOTATIONS
     made = Annotation(
         memory_id=memory.id,
         text=text,
@@ -121,7 +126,7 @@ def annotate(context: WriteContext, memory: Memory, *, given: SourceAnnotation) 
     record_related_change(
         tx, memory, change_context=change_context, before={}, after={"annotation": image}
     )
-    return True
+    return ANNOTATIONS
 
 
 def _note(context: WriteContext, given: SourceAnnotation, *, is_named: bool = False) -> SourceText:
@@ -138,29 +143,34 @@ def _answer(context: WriteContext, given: SourceReceipt) -> SourceText:
     return read_source_text(context, answer, what="answer", chars_max=NOTE_CHARS_MAX)
 
 
-def put_receipt(context: WriteContext, memory: Memory, *, given: SourceReceipt) -> bool:
-    """Store who read and answered an imported message; return False if that was done before."""
+def put_receipt(
+    context: WriteContext, memory: Memory, *, given: SourceReceipt, writes: bool
+) -> str | None:
+    """Store who read and answered an imported message; None if that was done before."""
     if memory.kind is not Kind.MESSAGE or not is_importer(context, memory):
-        return False
+        return OF_OTHER_IMPORTS
     # As an import delivers it, see `commit`; any other is from the source, or was read here since.
     [delivered] = deliveries(memory, to=[given.agent], read_at=memory.recorded_at)
     there = context.tx.messages.of([memory.id]).get(memory.id, ())
     if any(one.agent == given.agent and one != delivered for one in there):
-        return False
+        return None
     acked_at = given.acked_at and source_time(context, given.acked_at)
     read_at = source_time(context, given.read_at) if given.read_at else acked_at
     answer = _answer(context, given).text or None
     answered = replace(delivered, read_at=read_at, acked_at=acked_at, answer=answer)
-    context.tx.messages.put(answered)
-    return answered not in there
+    if answered in there:
+        return None
+    if writes:
+        context.tx.messages.put(answered)
+    return RECEIPTS
 
 
-def set_thread(context: WriteContext, given: SourceThread) -> bool:
-    """Set status and tags of an imported thread; return False if that was done before."""
+def set_thread(context: WriteContext, given: SourceThread, *, writes: bool) -> str | None:
+    """Set status and tags of an imported thread; None if that was done before."""
     tx = context.tx
     thread = tx.threads.with_key(given.key)
-    if thread is None or not _is_imported(context, tx, thread=thread):
-        return False
+    if thread is None:
+        return UNSTORED if writes else THREADS
     tags = _tags(context, given)
     changed = replace(
         thread,
@@ -169,17 +179,21 @@ def set_thread(context: WriteContext, given: SourceThread) -> bool:
     )
     subject = ids.show(ids.THREAD, thread.id)
     if changed == thread or tx.credentials.is_noted(subject):
-        return False
+        return None
+    if not _is_imported(context, tx, thread=thread):
+        return OF_OTHER_IMPORTS
+    if not writes:
+        return THREADS
     tx.threads.set_status(thread.id, changed.status, tags=changed.tags)
     entry = AccessEntry.by(context.caller, "thread_status", at=context.now, subject=subject)
     tx.credentials.note(entry)
-    return True
+    return THREADS
 
 
-def thread_outcomes(context: WriteContext, given: SourceThread) -> Counter[str]:
-    """Count a thread, and those of its tags that exceed the limit."""
+def tags_beyond(context: WriteContext, given: SourceThread) -> Counter[str]:
+    """Count the tags of a thread that exceed the limit."""
     beyond = max(len(_tags(context, given)) - TAGS_MAX, 0)
-    return Counter({THREADS: 1, f"tags beyond the {TAGS_MAX} that a thread has": beyond})
+    return Counter({f"tags beyond the {TAGS_MAX} that a thread has": beyond})
 
 
 def _tags(context: WriteContext, given: SourceThread) -> dict[str, None]:

@@ -9,7 +9,7 @@ A folder may hold several of them. What `migrate.py` copied into brain.db has th
 there as in the file that it came from, so it is stored once. Times without a zone are in UTC.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -21,6 +21,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
     SourceThread,
@@ -75,14 +76,13 @@ _DATABASES: Final = (("messages", "threads"), ("atoms", "causal_links"), ("memor
 """The tables by which a database is known; all are read alike, as far as they are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrainDb:
+class BrainDb(Importer):
     """Reads a folder of brain-db's files, or one of them."""
 
-    name: str = "brain-db"
-    purpose: str = "brain-db: brain.db and the JSON and SQLite files before it"
-    has_relations: bool = True
-    hidden_files: frozenset[str] = frozenset({".atoms.db", ".embeddings.db"})
+    name = "brain-db"
+    purpose = "brain-db: brain.db and the JSON and SQLite files before it"
+    has_relations = True
+    hidden_files = frozenset({".atoms.db", ".embeddings.db"})
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return the folder in OpenClaw's workspace if one of the files is there."""
@@ -172,48 +172,36 @@ def _ijson() -> Any:  # noqa: ANN401 it brings no types
 
 _Make = Callable[[Row], Iterator[Content]]
 _MEMORY_COLUMNS: Final = (
-    *("id", "content", "categories", "category", "importance", "created_at", "timestamp"),
-    *("expires_at", "source", "source_message_id", "confidence", "access_count", "last_accessed"),
-)
+    "id content categories category importance created_at timestamp expires_at source "
+    "source_message_id confidence access_count last_accessed"
+).split()
 _LINK_COLUMNS: Final = (
-    *("from_atom_id", "to_atom_id", "link_type", "strength", "last_observed", "created_at"),
-)
-_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "id from_atom_id to_atom_id link_type strength last_observed created_at"
+).split()
+_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "messages": (
-        *("id", "thread_id", "parent_id", "from_agent", "to_agent", "priority", "subject", "body"),
-        *("created_at", "expires_at", "task_status", "result", "context"),
-    ),
-    "threads": ("id", "subject", "status", "tags"),
-    "read_receipts": ("message_id", "agent_id", "read_at"),
-    "acks": ("message_id", "agent_id", "ack_body", "acked_at"),
+        "id thread_id parent_id from_agent to_agent priority subject body created_at expires_at "
+        "task_status result context"
+    ).split(),
+    # All but the first four follow from its messages.
+    "threads": "id subject status tags created_by created_at last_message_at message_count".split(),
+    "read_receipts": "message_id agent_id read_at".split(),
+    "acks": "message_id agent_id ack_body acked_at".split(),
     "stm": _MEMORY_COLUMNS,
     "memories": _MEMORY_COLUMNS,
-    "insights": (
-        ("id", "type", "title", "body", "confidence", "expires_at", "generated_at", "created_at")
-    ),
-    "todos": (
-        *("id", "title", "description", "status", "priority", "assigned_to", "tags", "due_at"),
-        "created_at",
-    ),
-    "working_memory": ("label", "content", "pinned_at"),
-    "categories": ("name", "description", "keywords", "created_at"),
+    "insights": "id type title body confidence expires_at generated_at created_at".split(),
+    "todos": "id title description status priority assigned_to tags due_at created_at".split(),
+    "working_memory": "id label content pinned_at".split(),
+    "categories": "name description keywords created_at".split(),
     "atoms": (
-        *("id", "subject", "action", "outcome", "consequences", "confidence", "source"),
-        *("created_at", "action_timestamp", "outcome_delay_seconds", "consequence_delay_seconds"),
-        *("source_message_id", "source_memory_id", "source_type", "access_count"),
-    ),
+        "id subject action outcome consequences confidence source created_at action_timestamp "
+        "outcome_delay_seconds consequence_delay_seconds source_message_id source_memory_id "
+        "source_type access_count"
+    ).split(),
     "causal_links": _LINK_COLUMNS,
     "atom_links": _LINK_COLUMNS,
 }
 """The columns that are read; what others hold is counted."""
-_COMPUTED: Final = frozenset(
-    {
-        *(("threads", one) for one in ("created_by", "created_at", "last_message_at")),
-        ("threads", "message_count"),
-        *((table, "id") for table in ("working_memory", "causal_links", "atom_links")),
-    }
-)
-"""Columns that follow from rows that are read."""
 _CLOSED: Final = frozenset({"closed", "resolved", "archived", "done", "completed"})
 """Statuses of a thread that does not go on."""
 _SORTS: Final = {"message": "messages", "stm": "stm", "atom": "atoms"}
@@ -246,7 +234,7 @@ def _read_database(file: Path) -> Iterator[ImportItem]:
         meter = TableMeter(total=row_count(tables, [table for table, _ in read]))
         for table, make in read:
             yield from meter.read(tables, table, columns=_COLUMNS[table], make=make, order="rowid")
-        yield from Tally(_omissions(tables)).pieces()
+        yield from Tally(omissions(tables, _OMITTED, known=_COLUMNS)).pieces()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,15 +255,8 @@ class _TableReader:
         """Say who read and answered a message, each once, and who has not."""
         readers: dict[str, dict[str, object]] = {}
         for table in ("read_receipts", "acks"):
-            if set(_COLUMNS[table]) <= set(self.tables.columns.get(table, ())):
-                columns = _COLUMNS[table]
-                rows = self.tables.connection.execute(
-                    f"SELECT {', '.join(columns)} FROM {table} WHERE message_id = ?",  # noqa: S608 constants
-                    (row.get("id"),),
-                )
-                for values in rows:
-                    receipt = dict(zip(columns, values, strict=True))
-                    readers.setdefault(text_in(receipt, "agent_id"), {}).update(receipt)
+            for one in self.tables.where(table, _COLUMNS[table], message_id=row.get("id")):
+                readers.setdefault(text_in(one, "agent_id"), {}).update(one)
         if "read_receipts" in self.tables.columns:
             yield from unread_by(row, readers)
         for receipt in readers.values():
@@ -312,13 +293,8 @@ class _TableReader:
 
     def _row_of(self, table: str, id_: object) -> Row:
         """Return the row of an id; empty without one."""
-        known = self.tables.columns.get(table, ())
-        there = [one for one in _COLUMNS[table] if one in known]
-        if "id" not in there:
-            return {}
-        statement = f"SELECT {', '.join(there)} FROM {table} WHERE id = ?"  # noqa: S608 constants
-        values = self.tables.connection.execute(statement, (id_,)).fetchone()
-        return dict(zip(there, values, strict=True)) if values else {}
+        rows = self.tables.where(table, _COLUMNS[table], id=id_)
+        return rows[0] if rows else {}
 
 
 def _parent(row: Row) -> Iterator[Content]:
@@ -352,20 +328,6 @@ def _thread(row: Row) -> Iterator[Content]:
         is_closed=text_in(row, "status").lower() in _CLOSED,
         tags=names_in(row.get("tags")),
     )
-
-
-def _omissions(tables: SqliteTables) -> Mapping[str, int]:
-    """Count what is not carried over, and what later versions have added."""
-    omitted_tables = {table for table, _ in _OMITTED.values()}
-    added: dict[str, tuple[str, str | None]] = {}
-    for table, columns in tables.columns.items():
-        if table in _COLUMNS:
-            unread = set(columns).difference(_COLUMNS[table])
-            left = {f"{one} of {table}": (table, one) for one in unread}
-            added |= {name: one for name, one in left.items() if one not in _COMPUTED}
-        elif table not in omitted_tables and "_fts" not in table and table[:7] != "sqlite_":
-            added[f"rows of the table {table}"] = (table, None)
-    return omissions(tables, {**_OMITTED, **added})
 
 
 # JSON files

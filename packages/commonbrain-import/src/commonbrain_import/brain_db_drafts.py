@@ -26,6 +26,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain_import.rows import (
     Row,
+    choice_in,
     names_in,
     number_in,
     share_in,
@@ -59,7 +60,6 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
     further = [f"[{what}] {text}" for what, text in named if text]
     body = "\n\n".join(filter(None, (text_in(row, "body"), *further)))
     subject = text_in(row, "subject")
-    priority = text_in(row, "priority")
     sender = name_or_none(text_in(row, "from_agent", "from"))
     time = time_in(row, "created_at", "timestamp")
     yield Draft(
@@ -76,9 +76,7 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
             sender=sender,
             recipients=recipients_in(row),
             subject=source_reference(subject, "") if subject else None,
-            priority=MessagePriority(priority)
-            if priority in tuple(MessagePriority)
-            else MessagePriority.INFO,
+            priority=choice_in(row, "priority", default=MessagePriority.INFO),
         ),
     )
 
@@ -243,12 +241,10 @@ def task_drafts(row: Row) -> Iterator[Draft]:
         occurred_at=time_in(row, "created_at"),
         believed_since=time_in(row, "created_at"),
         detail=TaskDetail(
-            status=TaskStatus(status)
-            if status in tuple(TaskStatus)
-            else _STATUSES.get(status, TaskStatus.OPEN),
-            priority=TaskPriority(priority)
-            if priority in tuple(TaskPriority)
-            else _PRIORITIES.get(priority, TaskPriority.MEDIUM),
+            status=choice_in(row, "status", default=_STATUSES.get(status, TaskStatus.OPEN)),
+            priority=choice_in(
+                row, "priority", default=_PRIORITIES.get(priority, TaskPriority.MEDIUM)
+            ),
             due_at=time_in(row, "due_at"),
             assignee=name_or_none(text_in(row, "assigned_to")),
         ),

@@ -6,8 +6,8 @@ other names for two columns. A database may hold several tenants, who must not s
 memories; the source then names one: `brainstem.db#t_123`.
 """
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,13 +20,12 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
     Unreadable,
     check_is_path,
     database_url,
-    file_found,
     name_or_none,
     shown_source,
     source_reference,
@@ -34,14 +33,15 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.snapshots import is_sqlite
 from commonbrain_import.databases import (
     SqliteTables,
     TableMeter,
     Tables,
     check_part,
+    omissions,
     open_sqlite,
     row_count,
-    unknown_values,
 )
 from commonbrain_import.graphs import link_type
 from commonbrain_import.postgres_tables import PostgresTables, open_postgres
@@ -51,16 +51,11 @@ _HINT: Final = (
     "Give the URL of its database, such as postgresql://brainstem@localhost/brainstem, a plain "
     "dump of pg_dump, or the file of BRAINSTEM_SQLITE_PATH, by default brainstem.db."
 )
-_SQLITE: Final = b"SQLite format 3\0"
-"""How a database begins (https://www.sqlite.org/fileformat.html)."""
 _COLUMNS: Final = (
-    *("id", "memory_id", "tenant_id", "agent_id", "type", "scope", "text", "json_payload"),
-    *("trust_level", "confidence", "salience", "source_ref", "semantic_hash", "created_at"),
-    *("expires_at", "is_tombstoned", "tombstoned"),
-)
-_EDGE_COLUMNS: Final = (
-    *("id", "tenant_id", "from_memory_id", "to_memory_id", "relation_type", "weight"),
-)
+    "id memory_id tenant_id agent_id type scope text json_payload trust_level confidence salience "
+    "source_ref semantic_hash created_at expires_at is_tombstoned tombstoned"
+).split()
+_EDGE_COLUMNS: Final = "id tenant_id from_memory_id to_memory_id relation_type weight".split()
 _OMITTED: Final = {
     "names and policies of tenants, which brain tenant policy sets": ("tenants", None),
     "roles of agents, which brain agent set sets": ("agents", None),
@@ -76,19 +71,15 @@ _OMITTED: Final = {
 """Tables that are not carried over."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrainstemDatabase:
+class BrainstemDatabase(Importer):
     """Reads the database of a Brainstem server."""
 
-    name: str = "brainstem"
-    purpose: str = "Brainstem: a Postgres URL, a plain pg_dump file, or brainstem.db"
-    has_relations: bool = True
-    reads_part: bool = True
-    reads_database: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the database in the home folder; elsewhere it has no usual place."""
-        yield from file_found(home / "brainstem.db")
+    name = "brainstem"
+    purpose = "Brainstem: a Postgres URL, a plain pg_dump file, or brainstem.db"
+    has_relations = True
+    reads_part = True
+    reads_database = True
+    places = ("brainstem.db",)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories of one tenant in the order of their creation, then their links.
@@ -124,19 +115,12 @@ def _split_tenant(source: Path) -> tuple[str | Path, str | None]:
     return (address, tenant) if is_named else (url, None)
 
 
-@contextmanager
-def _opened(place: str | Path) -> Generator[SqliteTables | PostgresTables]:
-    if isinstance(place, Path):
-        if not place.is_file():
-            raise InvalidInputError(f"There is no file {place}.", hint=_HINT)
-        with place.open("rb") as stream:
-            is_sqlite = stream.read(len(_SQLITE)) == _SQLITE
-        if is_sqlite:
-            with open_sqlite(place, hint=_HINT) as tables:
-                yield tables
-            return
-    with open_postgres(place, hint=_HINT) as tables:
-        yield tables
+def _opened(
+    place: str | Path,
+) -> AbstractContextManager[SqliteTables] | AbstractContextManager[PostgresTables]:
+    if isinstance(place, Path) and is_sqlite(place):
+        return open_sqlite(place, hint=_HINT)
+    return open_postgres(place, hint=_HINT)
 
 
 def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterator[ImportItem]:
@@ -146,7 +130,7 @@ def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterato
     )
     yield from meter.read(tables, "memory_edges", columns=_EDGE_COLUMNS, make=reader.edge)
     known = {"memory_items": (*_COLUMNS, "embedding"), "memory_edges": _EDGE_COLUMNS}
-    reader.tally.update(unknown_values(tables, known, omitted=_OMITTED))
+    reader.tally.update(omissions(tables, _OMITTED, known=known))
     for what, (table, _) in _OMITTED.items():
         # Of all rows, only those of the tenant are left out here.
         reader.tally[what] = _count(tables, table, tenant=reader.tenant)

@@ -17,6 +17,7 @@ from typing import Final
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
+    Importer,
     ImportItem,
     Unreadable,
     file_found,
@@ -45,14 +46,12 @@ _CITATION: Final = re.compile("\ue200[^\ue200\ue201]*\ue201")
 """ChatGPT marks its sources between these private characters; a reader sees nothing of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatGpt:
+class ChatGpt(Importer):
     """Reads the ZIP archive of an export, its folder, or one file with chats."""
 
-    name: str = "chatgpt"
-    purpose: str = "Export of ChatGPT: ZIP archive, folder or conversations.json"
-    has_relations: bool = False
-    reads_zip: bool = True
+    name = "chatgpt"
+    purpose = "Export of ChatGPT: ZIP archive, folder or conversations.json"
+    reads_zip = True
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return archives in the folder for downloads that are named like an export."""

@@ -17,10 +17,9 @@ from typing import Final
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     Unreadable,
-    file_found,
     name_or_none,
     source_reference,
 )
@@ -53,19 +52,13 @@ _CONFIDENCE: Final = 0.7
 _NOTES: Final = (".md", ".markdown", ".txt")
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeAi:
+class ClaudeAi(Importer):
     """Reads the ZIP archive of an export, its folder, or conversations.json alone."""
 
-    name: str = _FORMAT
-    purpose: str = "Export of Claude.ai: ZIP archive, folder or conversations.json"
-    has_relations: bool = False
-    reads_zip: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return archives in the folder for downloads that are named like an export."""
-        for file in sorted((home / "Downloads").glob("data-*-batch-*.zip")):
-            yield from file_found(file)
+    name = _FORMAT
+    purpose = "Export of Claude.ai: ZIP archive, folder or conversations.json"
+    reads_zip = True
+    places = ("Downloads/data-*-batch-*.zip",)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield memories and projects, then the messages chat by chat.

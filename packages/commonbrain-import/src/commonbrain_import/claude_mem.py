@@ -19,10 +19,9 @@ from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     Unreadable,
-    file_found,
     name_or_none,
     source_reference,
 )
@@ -33,47 +32,39 @@ from commonbrain_import.rows import Row, json_in, names_in, text_in, time_in
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."
 _OBSERVATIONS: Final = (
-    *("id", "project", "merged_into_project", "text", "type", "title", "subtitle", "facts"),
-    *("narrative", "concepts", "files_read", "files_modified", "created_at_epoch", "created_at"),
-    "generated_by_model",
-)
+    "id project merged_into_project text type title subtitle facts narrative concepts files_read "
+    "files_modified created_at_epoch created_at generated_by_model"
+).split()
 _SUMMARIES: Final = (
-    *("id", "memory_session_id", "project", "merged_into_project", "request", "investigated"),
-    *("learned", "completed", "next_steps", "notes", "files_read", "files_edited"),
-    *("created_at_epoch", "created_at"),
-)
+    "id memory_session_id project merged_into_project request investigated learned completed "
+    "next_steps notes files_read files_edited created_at_epoch created_at"
+).split()
 _PROMPTS: Final = (
-    *("id", "content_session_id", "prompt_text", "created_at_epoch", "created_at"),
-    "claude_session_id",
-)
+    "id content_session_id prompt_text created_at_epoch created_at claude_session_id"
+).split()
 _SESSIONS: Final = (
-    *("id", "content_session_id", "memory_session_id", "project", "custom_title", "user_prompt"),
-    *("started_at_epoch", "claude_session_id", "sdk_session_id"),
-)
+    "id content_session_id memory_session_id project custom_title user_prompt started_at_epoch "
+    "claude_session_id sdk_session_id"
+).split()
 _KINDS: Final[Mapping[str, tuple[Kind, str]]] = {
     "decision": (Kind.FACT, "decision"),
     "discovery": (Kind.FACT, "insight"),
     "bugfix": (Kind.INCIDENT, "bug"),
 }
 """Kind and label by the type of an observation (plugin/modes/code.json); others are events."""
-_SECTIONS: Final = ("investigated", "learned", "completed", "next_steps", "notes")
+_SECTIONS: Final = "investigated learned completed next_steps notes".split()
 _OMITTED: Final = {
     "tool results that wait for a summary": ("pending_messages", None),
     "counts of use": ("observations", "relevance_count"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeMem:
+class ClaudeMem(Importer):
     """Reads the database of claude-mem."""
 
-    name: str = "claude-mem"
-    purpose: str = "claude-mem: observations, summaries and prompts in claude-mem.db"
-    has_relations: bool = False
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the database in claude-mem's default folder."""
-        yield from file_found(home / ".claude-mem" / "claude-mem.db")
+    name = "claude-mem"
+    purpose = "claude-mem: observations, summaries and prompts in claude-mem.db"
+    places = (".claude-mem/claude-mem.db",)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the observations, then the summaries, then the prompts, each in order.

@@ -21,7 +21,7 @@ from typing import Final
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import (
-    DetectedSource,
+    Importer,
     ImportItem,
     Unreadable,
     name_or_none,
@@ -148,17 +148,11 @@ _SHAPES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationFile:
+class ConversationFile(Importer):
     """Reads conversations from one JSON file."""
 
-    name: str = "conversations"
-    purpose: str = "Conversations in JSON: turns with speaker and text"
-    has_relations: bool = False
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 they have no usual place
-        """Return nothing: such files have no usual place."""
-        return iter(())
+    name = "conversations"
+    purpose = "Conversations in JSON: turns with speaker and text"
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the turns in the order of the file.

@@ -69,36 +69,30 @@ class TableMeter(Meter):
                 yield self.piece(row)
 
 
-def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Mapping[str, int]:
-    """Count what is not carried over: by its name, a table and perhaps a column with a value."""
+def omissions(
+    tables: Tables,
+    named: Mapping[str, tuple[str, str | None]],
+    *,
+    known: Mapping[str, Collection[str]] | None = None,
+) -> Mapping[str, int]:
+    """Count what is not carried over: by its name, a table and perhaps a column with a value.
+
+    With the columns that are known, also what a later version may add: the values of further ones,
+    and the rows of other tables, except those of indexes.
+    """
+    counted, further = set(named.values()), dict[str, tuple[str, str | None]]()
+    for table, columns in tables.columns.items() if known is not None else ():
+        if known and table in known:
+            unread = [one for one in columns if one not in known[table]]
+            further |= {shorten_name(f"{one} of {table}"): (table, one) for one in unread}
+        elif "_fts" not in table and not table.startswith("sqlite_"):
+            further[shorten_name(f"rows of the table {table}")] = (table, None)
+    uncounted = {what: place for what, place in further.items() if place not in counted}
     return {
         what: tables.count(table, column)
-        for what, (table, column) in named.items()
+        for what, (table, column) in {**named, **uncounted}.items()
         if table in tables.columns and (column is None or column in tables.columns[table])
     }
-
-
-def unknown_values(
-    tables: Tables,
-    known: Mapping[str, Collection[str]],
-    *,
-    omitted: Mapping[str, tuple[str, str | None]],
-) -> Mapping[str, int]:
-    """Count what neither an importer reads nor `omissions` counts, as a later version may add it.
-
-    Of tables with known columns, the values of further ones; the other tables.
-    """
-    counted = set(omitted.values())
-    counts = {
-        f"values of the unknown column {shorten_name(f'{table}.{column}')}": tables.count(
-            table, column
-        )
-        for table in known
-        for column in tables.columns.get(table, ())
-        if column not in known[table] and (table, column) not in counted
-    }
-    others = tables.columns.keys() - known.keys() - {table for table, _ in counted}
-    return counts | {"other tables": len(others)}
 
 
 def row_count(tables: Tables, names: Iterable[str]) -> int:
@@ -122,6 +116,17 @@ class SqliteTables:
             return int(self.connection.execute(statement).fetchone()[0])
         except sqlite3.DatabaseError:
             return 0
+
+    def where(self, table: str, columns: Sequence[str], **values: object) -> list[Row]:
+        """Return the rows that have these values, with the columns of these that there are."""
+        known = self.columns.get(table, ())
+        there = [column for column in columns if column in known]
+        if not there or not values.keys() <= set(known):
+            return []
+        names, conditions = (", ".join(map(_quoted, there)), " = ? AND ".join(map(_quoted, values)))
+        statement = f"SELECT {names} FROM {_quoted(table)} WHERE {conditions} = ?"  # noqa: S608 quoted
+        rows = self.connection.execute(statement, tuple(values.values()))
+        return [dict(zip(there, one, strict=True)) for one in rows]
 
     def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
         """Yield the rows of a table, see `Tables`."""

@@ -21,7 +21,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
     name_or_none,
@@ -41,17 +41,12 @@ _LISTS: Final = _EDGES | _EPISODES | _NODES
 _MESSAGE: Final = "message"
 
 
-@dataclass(frozen=True, slots=True)
-class GraphitiExport:
+class GraphitiExport(Importer):
     """Reads an export of a Zep or Graphiti graph."""
 
-    name: str = "graphiti"
-    purpose: str = "Zep and Graphiti: edges, episodes and nodes in JSON"
-    has_relations: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 they have no usual place
-        """Return nothing: an export has no usual place."""
-        return iter(())
+    name = "graphiti"
+    purpose = "Zep and Graphiti: edges, episodes and nodes in JSON"
+    has_relations = True
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the lists in the order of the file, then the relations.

@@ -12,23 +12,18 @@ from commonbrain.transfer.importer import source_reference
 from commonbrain_import.rows import about_entity, names_in
 
 _TYPES: Final = {
-    "depends_on": LinkType.DEPENDS_ON,
-    "requires": LinkType.DEPENDS_ON,
-    "needs": LinkType.DEPENDS_ON,
-    "derived_from": LinkType.DERIVED_FROM,
-    "based_on": LinkType.DERIVED_FROM,
-    "supports": LinkType.SUPPORTS,
-    "confirms": LinkType.SUPPORTS,
-    "contradicts": LinkType.CONFLICTS_WITH,
-    "conflicts_with": LinkType.CONFLICTS_WITH,
-    "causes": LinkType.CAUSES,
-    "caused": LinkType.CAUSES,
-    "leads_to": LinkType.CAUSES,
-    "enables": LinkType.ENABLES,
-    "precedes": LinkType.PRECEDES,
-    "about": LinkType.ABOUT,
-    "describes": LinkType.ABOUT,
-    "documents": LinkType.ABOUT,
+    name: type_
+    for type_, names in {
+        LinkType.DEPENDS_ON: "depends_on requires needs",
+        LinkType.DERIVED_FROM: "derived_from based_on",
+        LinkType.SUPPORTS: "supports confirms",
+        LinkType.CONFLICTS_WITH: "contradicts conflicts_with",
+        LinkType.CAUSES: "causes caused leads_to",
+        LinkType.ENABLES: "enables",
+        LinkType.PRECEDES: "precedes",
+        LinkType.ABOUT: "about describes documents",
+    }.items()
+    for name in names.split()
 }
 """Relation types of other systems that mean one of ours."""
 _BETWEEN_WORDS: Final = re.compile(r"[\s_\-]+")

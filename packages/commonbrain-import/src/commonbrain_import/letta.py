@@ -20,7 +20,7 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     name_or_none,
     source_reference,
@@ -43,18 +43,12 @@ _SEND: Final = "send_message"
 _LEFT: Final = frozenset({"tools", "mcp_servers", "skills", "sources", "files", "groups"})
 
 
-@dataclass(frozen=True, slots=True)
-class LettaAgentFile:
+class LettaAgentFile(Importer):
     """Reads one agent file."""
 
-    name: str = "letta"
-    purpose: str = "Letta's agent file (.af): memory blocks and messages"
-    has_relations: bool = False
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the agent files among the downloads."""
-        for path in sorted((home / "Downloads").glob("*.af")):
-            yield DetectedSource(path=path, count=1, size_bytes=path.stat().st_size)
+    name = "letta"
+    purpose = "Letta's agent file (.af): memory blocks and messages"
+    places = ("Downloads/*.af",)
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield blocks, messages and passages in the order of the file.

@@ -10,7 +10,6 @@ It stores no dates and no authors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,12 +18,11 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     Meter,
     SourceRelation,
     Unreadable,
-    file_found,
     source_reference,
 )
 from commonbrain.transfer.importers.json_lines import as_list, lines, parse
@@ -34,35 +32,22 @@ from commonbrain_import.rows import Row, about_entity, fitted, names_in, text_in
 
 _HINT: Final = "Give the memory.jsonl that MEMORY_FILE_PATH names, with one entity on each line."
 _TYPES: Final = frozenset({"entity", "relation"})
-_USUAL: Final = (
-    ".aim/memory.jsonl",
-    "memory.jsonl",
-    "mcp-memory/memory.jsonl",
-    ".mcp/memory.jsonl",
-    ".config/mcp/memory.jsonl",
-    "node_modules/@modelcontextprotocol/server-memory/dist/memory.jsonl",
-)
-"""The server writes where MEMORY_FILE_PATH says; without it, into its own package."""
-_NPX: Final = "_npx/*/node_modules/@modelcontextprotocol/server-memory/dist/memory.json*"
-"""Where npx keeps the package, below npm's cache folder."""
-_NPX_FOLDERS: Final = (".npm", "AppData/Local/npm-cache")
+_PACKAGE: Final = "node_modules/@modelcontextprotocol/server-memory/dist/memory.json"
 
 
-@dataclass(frozen=True, slots=True)
-class McpMemoryGraph:
+class McpMemoryGraph(Importer):
     """Reads the graph file of the reference MCP memory server."""
 
-    name: str = "mcp-memory"
-    purpose: str = "The graph of the reference MCP memory server: memory.jsonl"
-    has_relations: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the graph files at the usual paths and in the cache of npx."""
-        for place in _USUAL:
-            yield from file_found(home / place)
-        for folder in _NPX_FOLDERS:
-            for path in sorted((home / folder).glob(_NPX)):
-                yield from file_found(path)
+    name = "mcp-memory"
+    purpose = "The graph of the reference MCP memory server: memory.jsonl"
+    has_relations = True
+    # The server writes where MEMORY_FILE_PATH says; without it, into its own package.
+    places = (
+        *(".aim/memory.jsonl", "memory.jsonl", "mcp-memory/memory.jsonl", ".mcp/memory.jsonl"),
+        *(".config/mcp/memory.jsonl", f"{_PACKAGE}l"),
+        # Where npx keeps the package, below npm's cache folder.
+        *(f".npm/_npx/*/{_PACKAGE}*", f"AppData/Local/npm-cache/_npx/*/{_PACKAGE}*"),
+    )
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the facts of all entities, then the relations, each in the order of the file.

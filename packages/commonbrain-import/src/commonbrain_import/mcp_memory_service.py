@@ -20,10 +20,9 @@ from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceRelation,
-    file_found,
     name_or_none,
     source_reference,
 )
@@ -43,26 +42,19 @@ from commonbrain_import.rows import (
 
 _HINT: Final = "Give the sqlite_vec.db of mcp-memory-service."
 _MEMORIES: Final = (
-    *("id", "content_hash", "content", "tags", "memory_type", "metadata", "created_at"),
-    *("created_at_iso", "deleted_at", "confidence", "superseded_by", "store"),
-)
-_EDGES: Final = ("source_hash", "target_hash", "similarity", "relationship_type")
+    "id content_hash content tags memory_type metadata created_at created_at_iso deleted_at "
+    "confidence superseded_by store"
+).split()
+_EDGES: Final = "source_hash target_hash similarity relationship_type".split()
 _BELIEFS: Final = (
-    *("belief_hash", "content", "confidence", "status", "created_at"),
-    *("derived_from", "contradicted_by"),
-)
+    "belief_hash content confidence status created_at derived_from contradicted_by"
+).split()
 _KINDS: Final = {"error": "incident", "learning": "insight", "planning": "plan", "todo": "task"}
 """Its types with another name here; others are kinds or labels here, or become labels."""
 _CERTAIN: Final = 1.0
 """Its default, which says nothing about a memory."""
 _SYMMETRIC: Final = frozenset({LinkType.RELATES_TO, LinkType.CONFLICTS_WITH})
 """Links that it stores in both directions."""
-_FOLDERS: Final = (
-    ".local/share/mcp-memory",
-    "Library/Application Support/mcp-memory",
-    "AppData/Local/mcp-memory",
-)
-"""Where it stores by default (src/mcp_memory_service/config/base.py)."""
 _OMITTED: Final = {
     "deleted memories": ("memories", "deleted_at"),
     "vectors": ("memory_embeddings_rowids", None),
@@ -73,18 +65,18 @@ _NO_TAG: Final = "untagged"
 """The tag that it gives to a memory without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class McpMemoryService:
+class McpMemoryService(Importer):
     """Reads the database of mcp-memory-service."""
 
-    name: str = "mcp-memory-service"
-    purpose: str = "The database of mcp-memory-service: sqlite_vec.db"
-    has_relations: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return the databases at the default paths of Linux, macOS and Windows."""
-        for folder in _FOLDERS:
-            yield from file_found(home / folder / "sqlite_vec.db")
+    name = "mcp-memory-service"
+    purpose = "The database of mcp-memory-service: sqlite_vec.db"
+    has_relations = True
+    # By default, see src/mcp_memory_service/config/base.py.
+    places = (
+        ".local/share/mcp-memory/sqlite_vec.db",
+        "Library/Application Support/mcp-memory/sqlite_vec.db",
+        "AppData/Local/mcp-memory/sqlite_vec.db",
+    )
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order in which they were stored, then beliefs and relations.
@@ -162,7 +154,8 @@ class _Reader:
         first, second = text_in(row, "source_hash"), text_in(row, "target_hash")
         type_ = link_type(text_in(row, "relationship_type"))
         is_repeated = type_ in _SYMMETRIC and first > second
-        if not (is_repeated and _has_edge(self.tables, first=second, second=first)):
+        reverse = {"source_hash": second, "target_hash": first}
+        if not (is_repeated and self.tables.where("memory_graph", _EDGES, **reverse)):
             yield SourceRelation(
                 first=_reference(first),
                 second=_reference(second),
@@ -185,13 +178,6 @@ def _supersession(row: Row) -> Iterator[SourceRelation]:
     newer, old = text_in(row, "superseded_by"), _reference(text_in(row, "content_hash"))
     if newer and not row.get("deleted_at"):
         yield SourceRelation(first=_reference(newer), second=old, type=None)
-
-
-def _has_edge(tables: SqliteTables, *, first: str, second: str) -> bool:
-    cursor = tables.connection.execute(
-        "SELECT 1 FROM memory_graph WHERE source_hash = ? AND target_hash = ?", (first, second)
-    )
-    return cursor.fetchone() is not None
 
 
 def _reference(hash_: str) -> str:

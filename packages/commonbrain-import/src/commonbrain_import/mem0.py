@@ -23,6 +23,7 @@ from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
+    Importer,
     ImportItem,
     Meter,
     SourceRelation,
@@ -56,9 +57,8 @@ _HINT: Final = (
 _LISTS: Final = frozenset({"", "results", "memories"})
 _TEXTS: Final = ("memory", "data", "text")
 _HISTORY: Final = (
-    *("memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at"),
-    *("is_deleted", "actor_id"),
-)
+    "memory_id old_memory new_memory event created_at updated_at is_deleted actor_id"
+).split()
 _OWN: Final = frozenset(
     {
         *("id", "memory", "data", "text", "hash", "created_at", "updated_at", "score", "metadata"),
@@ -72,13 +72,12 @@ _STORAGE: Final = "storage.sqlite"
 _CHANGES: Final = "history.db"
 
 
-@dataclass(frozen=True, slots=True)
-class Mem0:
+class Mem0(Importer):
     """Reads what mem0 exports, or keeps on disk."""
 
-    name: str = "mem0"
-    purpose: str = "mem0: its JSON export, or its folder with history.db and Qdrant"
-    has_relations: bool = True
+    name = "mem0"
+    purpose = "mem0: its JSON export, or its folder with history.db and Qdrant"
+    has_relations = True
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
         """Return mem0's folder, where `MEM0_DIR` does not name another one."""

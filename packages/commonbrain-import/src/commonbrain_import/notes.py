@@ -27,6 +27,7 @@ from commonbrain.text.quotations import block_tokens
 from commonbrain.transfer.importer import (
     Content,
     DetectedSource,
+    Importer,
     ImportItem,
     Meter,
     SourceRelation,
@@ -86,7 +87,7 @@ _ICLOUD: Final = "Library/Mobile Documents/iCloud~md~obsidian/Documents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteFolder:
+class NoteFolder(Importer):
     """Reads a folder of notes that link to each other, or one of its files."""
 
     name: str

@@ -6,7 +6,7 @@ schema in `brain_v2/schema.py`. Columns that a version does not have are left ou
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ from commonbrain.model.skills import read_trigger
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import (
     Content,
-    DetectedSource,
+    Importer,
     ImportItem,
     SourceAnnotation,
     SourceRelation,
@@ -42,10 +42,11 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import TableMeter, Tables, omissions, row_count, unknown_values
+from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
 from commonbrain_import.postgres_tables import names_of_array, open_postgres
 from commonbrain_import.rows import (
     Row,
+    choice_in,
     flag_in,
     ids_in,
     json_in,
@@ -62,18 +63,13 @@ _HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBrain:
+class OpenBrain(Importer):
     """Reads a database of Open Brain by its URL, or a dump of it."""
 
-    name: str = "open-brain"
-    purpose: str = "Open Brain 1 and 2: a Postgres URL, or a plain pg_dump file"
-    has_relations: bool = True
-    reads_database: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it is a server
-        """Return nothing: the memories are in a server."""
-        return iter(())
+    name = "open-brain"
+    purpose = "Open Brain 1 and 2: a Postgres URL, or a plain pg_dump file"
+    has_relations = True
+    reads_database = True
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories in the order of their ids, then their annotations and relations.
@@ -86,8 +82,6 @@ class OpenBrain:
         url = database_url(source)
         if url is None:
             check_is_path(source)
-        if url is None and not source.is_file():
-            raise InvalidInputError(f"There is no file {source}.", hint=_HINT)
         with open_postgres(url or source, hint=_HINT) as tables:
             yield from _pieces(tables, shown_source(source))
             unread = tables.count_unread({"memories", "memory_index", *_SECOND_COLUMNS})
@@ -106,10 +100,10 @@ def _pieces(tables: Tables, shown: str) -> Iterator[ImportItem]:
 # Version 1
 
 _FIRST_COLUMNS: Final = (
-    *("id", "content", "metadata", "created_at", "project", "annotation", "upvotes", "downvotes"),
-    *("pinned", "projects", "valid_time", "transaction_time", "access_count", "last_accessed"),
-    *("skill_trigger", "superseded_by_id", "superseded_at", "superseded_reason"),
-)
+    "id content metadata created_at project annotation upvotes downvotes pinned projects "
+    "valid_time transaction_time access_count last_accessed skill_trigger superseded_by_id "
+    "superseded_at superseded_reason"
+).split()
 _FIRST_OMITTED: Final = {
     "vectors": ("memories", "embedding"),
     "times of the last change": ("memories", "updated_at"),
@@ -139,9 +133,7 @@ def _first_version(tables: Tables) -> Iterator[ImportItem]:
 
     yield from meter.read(tables, "memories", columns=_FIRST_COLUMNS, make=memory)
     yield from map(meter.piece, _superseded(tables, "memories", sort=""))
-    tally.update(omissions(tables, _FIRST_OMITTED))
-    known = {"memories": _FIRST_COLUMNS}
-    tally.update(unknown_values(tables, known, omitted=_FIRST_OMITTED))
+    tally.update(omissions(tables, _FIRST_OMITTED, known={"memories": _FIRST_COLUMNS}))
     yield from tally.pieces()
 
 
@@ -224,34 +216,29 @@ _SECOND_OMITTED: Final = {
     "tool calls": ("tool_events", None),
     "maintenance runs": ("maintenance_runs", None),
 }
-_SECOND_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+_SECOND_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "rules": (
-        *("id", "headline", "body", "severity", "project", "source", "skill_trigger"),
-        *("supersedes", "superseded_by", "supersede_reason", "linked_incident_ids", "created_at"),
-    ),
+        "id headline body severity project source skill_trigger supersedes superseded_by "
+        "supersede_reason linked_incident_ids created_at"
+    ).split(),
     "facts": (
-        *("id", "headline", "body", "project", "tags", "ttl", "confidence", "source"),
-        *("access_count", "last_accessed", "supersedes", "superseded_by", "supersede_reason"),
-        "created_at",
-    ),
+        "id headline body project tags ttl confidence source access_count last_accessed supersedes "
+        "superseded_by supersede_reason created_at"
+    ).split(),
     "incidents": (
-        *("id", "headline", "body", "project", "root_cause", "resolution", "occurred_at"),
-        *("linked_rule_ids", "last_accessed", "source"),
-    ),
-    "tasks": ("id", "content", "project", "priority", "status", "due_condition", "created_at"),
+        "id headline body project root_cause resolution occurred_at linked_rule_ids last_accessed "
+        "source"
+    ).split(),
+    "tasks": "id content project priority status due_condition created_at".split(),
     "action_items": (
-        *("id", "source_kind", "source_id", "text", "project", "status", "created_at"),
-        *("kind", "ack_reason", "ack_source", "ack_at"),
-    ),
-    "handoffs": ("id", "source", "project", "content", "created_at"),
+        "id source_kind source_id text project status created_at kind ack_reason ack_source ack_at"
+    ).split(),
+    "handoffs": "id source project content created_at".split(),
 }
 _INDEX_COLUMNS: Final = (
-    *("kind", "memory_id", "pinned", "active", "forgotten_at", "upvotes", "downvotes"),
-    *("annotation", "created_at"),
-)
-_REPEATED: Final = (
-    *("project", "headline", "severity", "skill_trigger", "forgotten_reason", "forgotten_by"),
-)
+    "kind memory_id pinned active forgotten_at upvotes downvotes annotation created_at"
+).split()
+_REPEATED: Final = "project headline severity skill_trigger forgotten_reason forgotten_by".split()
 """Columns of the index that memories have as well, or that only deleted ones have."""
 _SEVERITIES: Final = frozenset({"BLOCKER", "PATTERN", "DEPRECATED", ""})
 """What is in a rule, or tells that it is superseded; no other kind has one."""
@@ -283,8 +270,7 @@ def _second_version(tables: Tables) -> Iterator[ImportItem]:
         yield from map(meter.piece, _superseded(tables, table, sort=sort))
     yield from map(meter.piece, _evidence(tables))
     known = {**_SECOND_COLUMNS, "memory_index": (*_INDEX_COLUMNS, *_REPEATED)}
-    tally.update(omissions(tables, _SECOND_OMITTED))
-    tally.update(unknown_values(tables, known, omitted=_SECOND_OMITTED))
+    tally.update(omissions(tables, _SECOND_OMITTED, known=known))
     yield from tally.pieces()
 
 
@@ -348,10 +334,9 @@ def _task(draft: Draft, row: Row) -> Draft:
     """Return a task with its columns; a condition that is no time stays in the text."""
     condition, due_at = text_in(row, "due_condition"), time_in(row, "due_condition")
     body = f"{draft.body}\n[due: {condition}]" if condition and due_at is None else draft.body
-    status, priority = text_in(row, "status"), text_in(row, "priority")
     detail = TaskDetail(
-        status=TaskStatus(status) if status in tuple(TaskStatus) else TaskStatus.OPEN,
-        priority=TaskPriority(priority) if priority in tuple(TaskPriority) else TaskPriority.MEDIUM,
+        status=choice_in(row, "status", default=TaskStatus.OPEN),
+        priority=choice_in(row, "priority", default=TaskPriority.MEDIUM),
         due_at=due_at,
     )
     return replace(draft, body=body, detail=detail)
@@ -422,9 +407,8 @@ def _annotation(row: Row, *, about: str) -> Iterator[SourceAnnotation]:
 
 
 _CORRECTIONS: Final = (
-    *("id", "superseded_by", "superseded_by_id", "supersede_reason", "superseded_reason"),
-    *("superseded_at", "created_at"),
-)
+    "id superseded_by superseded_by_id supersede_reason superseded_reason superseded_at created_at"
+).split()
 """What both versions have of a correction."""
 
 

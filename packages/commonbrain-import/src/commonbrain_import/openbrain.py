@@ -21,7 +21,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import (
-    DetectedSource,
+    Importer,
     ImportItem,
     Meter,
     SourceRelation,
@@ -54,18 +54,13 @@ _KINDS: Final = {"procedure": Kind.RULE}
 """Its types that are no kind of ours; the others are facts."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBrainDump:
+class OpenBrainDump(Importer):
     """Reads a dump that mariadb-dump or mysqldump made."""
 
-    name: str = "openbrain"
-    purpose: str = "OpenBrain (php-agent): a MariaDB dump of brain_memories"
-    has_relations: bool = True
-    reads_part: bool = True
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:  # noqa: ARG002 it is a server
-        """Return nothing: the memories are in a server."""
-        return iter(())
+    name = "openbrain"
+    purpose = "OpenBrain (php-agent): a MariaDB dump of brain_memories"
+    has_relations = True
+    reads_part = True
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield the memories of a workspace in the order of the dump, then their corrections.

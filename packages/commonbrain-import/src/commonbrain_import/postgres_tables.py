@@ -229,6 +229,8 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
         InvalidInputError: it is missing, or no plain dump with COPY.
 
     """
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {path}.", hint=hint)
     columns: dict[str, Sequence[str]] = {}
     places: dict[str, _RowRange] = {}
     unread = Counter[str]()

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, cast
+from enum import StrEnum
+from typing import Final, TypeVar, cast
 from uuid import UUID
 
 from commonbrain.ingestion.validation import Rejection, validate
@@ -22,6 +23,7 @@ from commonbrain.transfer.importers.chats import parse_time, split_to_fit
 
 Row = Mapping[str, object]
 """One row: its values by column; a column that the table does not have is missing."""
+Choice = TypeVar("Choice", bound=StrEnum)
 _SHORTEST: Final = timedelta(milliseconds=1)
 """The shortest time that a memory can be valid, as times are stored in milliseconds."""
 _WHOLE_MAX: Final = 2**53
@@ -83,6 +85,12 @@ def time_in(row: Row, *columns: str) -> datetime | None:
         if time is not None:
             return time
     return None
+
+
+def choice_in(row: Row, column: str, *, default: Choice) -> Choice:
+    """Return the value of a column as one of the choices that the default is of."""
+    value = text_in(row, column).lower()
+    return next((one for one in type(default) if one.value.lower() == value), default)
 
 
 def json_in(row: Row, column: str) -> object:

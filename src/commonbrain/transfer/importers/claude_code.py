@@ -99,12 +99,11 @@ _SUMMARY: Final = re.compile(rb'\{"type":"summary","summary":"[^\n]*')
 
 
 @dataclass(frozen=True, slots=True)
-class ClaudeCode:
+class ClaudeCode(Importer):
     """Reads one session, those of a project, or all of `~/.claude/projects`."""
 
     name: str = "claude-code"
     purpose: str = "Sessions of Claude Code: ~/.claude/projects"
-    has_relations: bool = False
     projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
@@ -142,7 +141,7 @@ class ClaudeCode:
         return projects_of_folders(session_folders(files), projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return the importer of a copy, see `LocatesProjects`."""
+        """Return the importer of a copy, see `Importer`."""
         return replace(self, projects=NamedProjects(known=projects))
 
 

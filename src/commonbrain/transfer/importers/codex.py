@@ -89,12 +89,11 @@ _LEVELS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Codex:
+class Codex(Importer):
     """Reads one rollout, or all below a folder."""
 
     name: str = "codex"
     purpose: str = "Sessions of Codex: ~/.codex/sessions"
-    has_relations: bool = False
     projects: Projects = LOCAL
     is_of_copy: bool = False
     """Whether the folders above the source are not those of Codex."""
@@ -137,7 +136,7 @@ class Codex:
         return projects_of_folders(session_folders(files), projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return the importer of a copy, see `LocatesProjects`."""
+        """Return the importer of a copy, see `Importer`."""
         return replace(self, projects=NamedProjects(known=projects), is_of_copy=True)
 
 

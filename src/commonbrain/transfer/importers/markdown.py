@@ -188,12 +188,11 @@ _INSTRUCTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownFolder:
+class MarkdownFolder(Importer):
     """Reads one Markdown file, or every `*.md` in a folder and its subfolders."""
 
     name: str = "markdown"
     purpose: str = "Notes in Markdown: MEMORY.md, CLAUDE.md and others"
-    has_relations: bool = False
     projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[DetectedSource]:
@@ -227,7 +226,7 @@ class MarkdownFolder:
         return projects_below(source, files, projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
-        """Return the importer of a copy, see `LocatesProjects`."""
+        """Return the importer of a copy, see `Importer`."""
         return replace(self, projects=NamedProjects(known=projects))
 
     def _read(

@@ -11,7 +11,7 @@ from commonbrain_import.conversations import drafts_of
 
 from commonbrain.client import Identity
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import DetectedSource, ImportItem, Unreadable
+from commonbrain.transfer.importer import Importer, ImportItem, Unreadable
 
 if TYPE_CHECKING:
     from commonbrain_evals.retrieval.eval_store import NoteStore
@@ -49,7 +49,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corpus:
+class Corpus(Importer):
     """What one store holds while its questions are asked; it is read like any import."""
 
     name: str
@@ -64,12 +64,6 @@ class Corpus:
     session_of: Mapping[str, str] = field(default_factory=dict[str, str])
     """The session of a source whose thread is only a part of one."""
     purpose: str = "Texts of an evaluation"
-    has_relations: bool = False
-
-    def find(self, home: Path) -> Iterator[DetectedSource]:
-        """Return nothing: an evaluation is given its data."""
-        del home
-        return iter(())
 
     def read(self, source: Path) -> Iterator[ImportItem]:
         """Yield what is to be remembered, as importers do; the source has been read before."""
