@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from commonbrain.model.values import dataclass
 from commonbrain.text.frames import (
-    ARROWS,
     CONDITIONS,
     CORRECTIONS,
     CUES,
@@ -79,14 +78,7 @@ _QUANTITIES: Final = frozenset(UNITS.values()) - {"clock"}
 _MEASURES: Final = frozenset({*UNITS.values(), "clock", "date"})
 _RECURRING: Final = frozenset({"clock", "date", "group 3"})
 """Times of which there may be several: a bus leaves at 7:15 and at 8:15."""
-_NEW_VALUE: Final = frozenset("to into by with from as than".split()) | ARROWS
-"""Words before a value rather than before what it is of."""
-_QUALIFYING: Final = frozenset("of for in on at under within during when if while".split())
-"""Words before what tells one thing from another."""
-_BEFORE_NOUNS: Final = ARTICLES | _QUALIFYING
-_NO_OBJECT: Final = PREPOSITIONS | ARROWS | {"up", "down", "out", "off"}
 _WITHIN_PHRASE: Final = (PREPOSITIONS | ARTICLES) - {"of"}
-_REASONS: Final = frozenset("because since as so after due".split())
 _TIMES: Final = frozenset(
     form
     for word in (
@@ -94,10 +86,6 @@ _TIMES: Final = frozenset(
         " time start o'clock euro cent % degree hour minute second instead rather place use"
     ).split()
     for form in (word, f"{word}s")
-)
-_REPLACING: Final = (
-    frozenset("from instead not over replaced replace swap swapped rather was up down".split())
-    | ARROWS
 )
 _OWNERS: Final = {
     **dict.fromkeys(("my", "our"), "we"),
@@ -135,8 +123,6 @@ class Assertion:
     """Content words after the first value, other than values."""
     content: frozenset[str]
     """Content words of its parts, without what only explains the value."""
-    phrases: tuple[tuple[bool, frozenset[str]], ...]
-    """Its noun phrases without times and reasons; True where one qualifies: "in staging"."""
     stated: frozenset[str]
     """All content words of the value."""
     whole: frozenset[str]
@@ -275,7 +261,6 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         values=values,
         qualifiers=keys_of((*frame.value, *frame.after)) - measured,
         content=label | about | keys_of((*frame.value, *frame.after)) | verbs,
-        phrases=tuple(_phrases(words)),
         stated=keys_of(frame.value),
         whole=keys_of(clause),
         modifiers=keys_of([word for word in _head(frame.before) if is_meaningful(word)][:-1]),
@@ -323,48 +308,6 @@ def _is_single(
     is_counted = counts and frame.verb in ONE_VALUE | {"have"}
     is_quantity = is_counted or bool(values.keys() & _QUANTITIES)
     return is_quantity or frame.verb in (TIMED if is_time else SINGLE)
-
-
-def _phrases(words: Sequence[Word]) -> Iterator[tuple[bool, frozenset[str]]]:
-    """Yield the noun phrases up to what explains the replaced value."""
-    plain = [word.plain for word in words]
-    start = next((n + 1 for n in range(len(words)) if _has_object(words, n)), 0)
-    keys = set[str]()
-    # What was changed is another thing, unless the older speaks of it too.
-    qualifies, is_new_value = start > 0, False
-    replacing = next((n for n, one in enumerate(plain) if one in _REPLACING), len(plain))
-    for place, word in enumerate(words[start:], start):
-        is_after = place > replacing
-        if place and (plain[place] in _REASONS or (word.written in ",(" and is_after)):
-            break
-        is_noun = place > 0 and plain[place - 1] in _BEFORE_NOUNS
-        is_form = word.plain.endswith(("ed", "ing", "ly")) or word.plain in IRREGULAR_FORMS
-        if word.is_content and not (is_form and not is_noun):
-            if (
-                not _is_time(word)
-                and word.sort is not Sort.NUMBER
-                and plain[place] not in _REPLACING
-            ):
-                keys.add(word.key)
-        elif word.plain not in ARTICLES:
-            # What "of" follows belongs to it: "to 2 degrees by order of the manager".
-            if keys and not is_new_value:
-                yield qualifies or plain[place] == "of", frozenset(keys)
-            if plain[place] == "but":
-                return
-            is_value = is_after and plain[place] in _NEW_VALUE
-            is_new_value = is_value or (is_new_value and plain[place] == "of")
-            keys, qualifies = set[str](), plain[place] in _QUALIFYING
-    if keys and not is_new_value:
-        yield qualifies, frozenset(keys)
-
-
-def _has_object(words: Sequence[Word], at: int) -> bool:
-    """Return whether a report names its object after the verb: "the board raised the fee"."""
-    word = words[at]
-    is_report = word.stem in REPORTING and word.plain.endswith("ed")
-    is_report |= word.plain in PAST_FORMS
-    return is_report and at + 1 < len(words) and words[at + 1].plain not in _NO_OBJECT
 
 
 def _lead(words: Sequence[Word]) -> frozenset[str]:
