@@ -106,7 +106,7 @@ def test_completed_action_carries_out_the_plan_that_says_the_same(
     for plan, text in [
         ("Fix the flaky test in ci.yml.", "I fixed the flaky test in ci.yml."),
         ("Write docs for the webhook.", "Docs for the webhook are written."),
-        ("TODO: add retries to the mailer", "Added retries to the mailer in 4.2"),
+        ("Add retries to the mailer", "Added retries to the mailer in 4.2"),
         ("We need to add retries to the mailer", "Added retries to the mailer."),
         ("Upgrade Django to 5.2", "Django was upgraded to 5.2 on Monday."),
         ("must call the chimney sweep", "I called the chimney sweep"),

@@ -53,17 +53,10 @@ _EMPTY: Final = frozenset(
     " regards simply actually kindly".split()
 )
 """Words without meaning of their own."""
-_OPENINGS: Final = frozenset(
-    "note nb reminder fyi thanks hello hi well ok okay remember important oh yes just know you and"
-    " heads up quick todo task".split()
-)
-"""Words without meaning before a sentence."""
 _BEFORE_PARTICIPLES: Final = frozenset(
     "is are be been being was were has have had get gets got a an the".split()
 )
 _WONT: Final = lazy_pattern(r"\bwo(?=n't\b)", re.IGNORECASE)
-_IN_FULL: Final = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
-_CONTRACTED: Final = lazy_pattern(r"(?<=\w)'(?:m|re|ve|ll)\b", re.IGNORECASE)
 _SHORTENED: Final = lazy_pattern(r"n't\b|(?<=\bcan)not\b", re.IGNORECASE)
 _LISTING: Final = frozenset("and or nor as well plus".split())
 """Words between parts that may stand in any order."""
@@ -88,8 +81,6 @@ class _Said:
     """Operators, quantifiers, modals and conditions."""
     is_denied: bool
     tense: str
-    denied: frozenset[str]
-    """The content words after a negation, up to the next stop."""
     is_passive: bool
     has_agent: bool
     """Whether it says by whom: "was paid by Ann"."""
@@ -99,8 +90,7 @@ class _Said:
 @lru_cache(maxsize=_CACHED)
 def _read(sentence: str) -> _Said:
     full = _SHORTENED.sub(" not", _WONT.sub("will", sentence.replace("\u2019", "'")))
-    full = _CONTRACTED.sub(lambda match: _IN_FULL[match[0].lower()], full)
-    words = _without_opening([word for word in read_words(full) if word.plain not in _EMPTY])
+    words = [word for word in read_words(full) if word.plain not in _EMPTY]
     plain = [word.plain for word in words]
     meaningful = [word for word in words if word.is_content and word.plain not in _SAME_MODAL]
     is_passive = any(one.plain in BE and is_past(other.plain) for one, other in pairwise(words))
@@ -111,20 +101,10 @@ def _read(sentence: str) -> _Said:
         marks=frozenset(filter(None, _marks(words, is_passive=is_passive, has_denial=denials > 0))),
         is_denied=denials % 2 == 1,
         tense=_tense(words),
-        denied=frozenset(_denied(words)),
         is_passive=is_passive,
         has_agent="by" in plain,
         asks="?" in plain,
     )
-
-
-def _without_opening(words: Sequence[Word]) -> Sequence[Word]:
-    """Drop what only opens a sentence, up to a comma or colon: "Reminder: ...", "Oh yes, ..."."""
-    at = 0
-    while at < len(words) and words[at].plain in _OPENINGS:
-        at += 1
-    is_opening = 0 < at < len(words) and words[at].written in {",", ":", "!"}
-    return words[at + 1 :] if is_opening else words
 
 
 def _key(word: Word) -> str:
@@ -164,14 +144,6 @@ def _tense(words: Sequence[Word]) -> str:
         for n, word in enumerate(words)
     )
     return "past" if has_past or not PAST_AUXILIARIES.isdisjoint(plain) else "present"
-
-
-def _denied(words: Sequence[Word]) -> Iterator[str]:
-    is_denied = False
-    for word in words:
-        is_denied = word.sort is not Sort.STOP and (is_denied or word.sort is Sort.NEGATION)
-        if is_denied and word.is_content:
-            yield _key(word)
 
 
 def adds_nothing(text: str, *, known: str) -> bool:
@@ -223,7 +195,6 @@ def _are_same(one: _Said, other: _Said) -> bool:
         and one.is_denied == other.is_denied
         and one.tense == other.tense
         and one.asks == other.asks
-        and one.denied == other.denied
     )
     if not is_alike or (has_other_voice and _is_order(one, other)):
         return False
