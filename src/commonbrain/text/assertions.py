@@ -103,6 +103,8 @@ _TEMPORARY: Final = frozenset("tomorrow tomorrow's tonight temporarily just".spl
 _CONDITIONAL: Final = frozenset("during with without behind under while when if".split())
 _LEADING: Final = _CONDITIONAL | frozenset("in on at for to".split())
 """Words before a place, time or condition that a clause begins with."""
+_WHERE: Final = frozenset("in on at for under within during when if while".split())
+_REASONS: Final = frozenset("because since as so after due by".split())
 _WIDE: Final = frozenset("all every everywhere any".split())
 ASSERTIONS_MAX: Final = 8
 """Clauses of a text that are read; a longer text says many things."""
@@ -149,6 +151,8 @@ class Assertion:
     is_opposed: bool
     """Whether it denies a value for another: "not X but Y"."""
     is_possible: bool
+    trail: frozenset[str]
+    """Words of a place or condition after the value: "raised to 60 s for uploads"."""
     lead: frozenset[str]
     """Words of a place, time or condition that it begins with."""
     is_temporary: bool
@@ -277,6 +281,7 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         is_opposed=any(opposes(clause, n) for n in range(len(clause))),
         is_ended=is_ended,
         is_possible=any(map(_is_possible, stated)),
+        trail=frozenset(_trail(frame.after)),
         lead=frozenset[str]() if is_done and plain[0] not in _CONDITIONAL else _lead(words),
         is_temporary=not is_done and _is_temporary(words),
         is_indefinite=_is_indefinite(frame),
@@ -312,8 +317,23 @@ def _is_single(
 
 def _lead(words: Sequence[Word]) -> frozenset[str]:
     """Return the words of a phrase before the subject: "On Sundays we eat at eight"."""
+    return frozenset(word.key for word in _phrase(words))
+
+
+def _trail(words: Sequence[Word]) -> Iterator[str]:
+    """Yield the words of places and conditions after a value, without times and reasons."""
+    for place, word in enumerate(words):
+        if word.plain in _REASONS or word.sort is Sort.STOP:
+            return
+        if word.plain in _WHERE:
+            phrase = _phrase(words[place:])
+            yield from (one.key for one in phrase if not (_is_dated(one) or _is_time(one)))
+
+
+def _phrase(words: Sequence[Word]) -> Sequence[Word]:
+    """Return the content words of a place, time or condition that begins here."""
     if not words or words[0].plain not in _LEADING:
-        return frozenset()
+        return ()
     ends = (
         n
         for n, word in enumerate(words[1:], 1)
@@ -321,7 +341,7 @@ def _lead(words: Sequence[Word]) -> frozenset[str]:
         or (word.sort is Sort.FUNCTION and word.plain not in _WITHIN_PHRASE)
     )
     end = next(ends, len(words))
-    return frozenset(word.key for word in words[1:end] if word.is_content)
+    return [word for word in words[1:end] if word.is_content]
 
 
 def _is_temporary(words: Sequence[Word]) -> bool:

@@ -136,7 +136,7 @@ def _quotes(
         return False
     return any(
         _is_of_same_thing(old, new, former=former, shared=stated & context, context=context)
-        and not _is_of_another(old, new)
+        and not _is_of_another(old, new, context=context)
         for former in new.former
         if new.whole - old.whole
         # A number that the older has not is another value: "dropped TLS 1.0".
@@ -172,15 +172,18 @@ def _is_of_same_thing(
     return bool(quoted) and (is_same or (is_whole and not new.subject - old.whole - REPORTING))
 
 
-def _is_of_another(old: Assertion, new: Assertion) -> bool:
+def _is_of_another(old: Assertion, new: Assertion, *, context: frozenset[str]) -> bool:
     """Return whether the newer qualifies what it names otherwise: "the connect timeout"."""
     values = frozenset[str]().union(*new.values.values())
     quoted = frozenset(key for former in new.former for key in former)
+    identity = old.names & (old.subject | old.qualifiers) - quoted
+    if identity - context and new.names - old.whole - values - quoted:
+        return True
     allowed = old.whole | quoted | values | REPORTING | ATTRIBUTES
     # Who takes over "the bookkeeping of the choir" does not take over the choir.
     is_taken = new.verb == "take"
     about = new.subject if new.is_report else new.stated if is_taken else frozenset[str]()
-    return bool(about - allowed)
+    return bool((about | new.trail) - allowed)
 
 
 def _denies(old: Assertion, new: Assertion) -> bool:
