@@ -17,22 +17,11 @@ _AUXILIARIES: Final = frozenset(
     " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's"
     " could would wouldn't".split()
 )
-_CONTRACTIONS: Final = frozenset(
-    "he's she's who's what's where's here's how's let's everything's nothing's this's".split()
-)
 _PAST: Final = (
     PAST_TENSE | UNCHANGED | frozenset("bound caved misread outgrew outran wound".split())
 )
-_PRESENT: Final = frozenset(
-    "fail lead cause run need take use keep make break lose get have go come stop start work drop"
-    " return block hang crash time deadlock stall expire leave limit arrive live grow shrink share"
-    " force prevent mean ignore read write add die surprise give reach fall rise happen want"
-    " outlive unplug pile slow stay depend install overlap collide freeze rot leak double"
-    " fill send claim drift sync join connect load open close exist act react accept reject skip"
-    " miss lack hold pass move turn boot reboot restart retry produce contain handle treat".split()
-)
-"""Verbs of a plural subject; after a singular they are as often nouns."""
-_VERBS: Final = _AUXILIARIES | _PAST | _PRESENT
+_PLAIN: Final = frozenset("run live go come start stop use take keep make need fail work".split())
+_VERBS: Final = _AUXILIARIES | _PAST | _PLAIN
 _ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
 _NO_VERBS: Final = frozenset(
     "this its his us bus status process access address always perhaps towards as was has is"
@@ -48,7 +37,6 @@ _LINKS: Final = frozenset(
     " under between during through across about against within per via only also just there".split()
 )
 _LINKING: Final = _DETERMINERS | _LINKS
-_NO_GENITIVES: Final = _AUXILIARIES | _CONTRACTIONS
 _BRACKETED: Final = "()"
 """A word within brackets, which is neither subject nor verb."""
 _UNREAL: Final = lazy_pattern(
@@ -96,8 +84,6 @@ _ORDERS: Final = frozenset(
 _SOFTENING: Final = frozenset("just please then now simply so".split())
 """Words that may precede an instruction."""
 _SPEAKERS: Final = frozenset("i we they you".split())
-_PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
-_BEFORE_PRESENT: Final = _PERSONS | _ADVERBS
 
 
 def words(text: str) -> list[str]:
@@ -148,7 +134,7 @@ def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     following = tokens[place + 1] if place + 1 < len(tokens) else ""
     before = tokens[place - 1]
     # A noun belongs to what is before it: "Ann's expired certificate", not "it's stuck".
-    is_genitive = before.endswith("'s") and before not in _NO_GENITIVES
+    is_genitive = before.endswith("'s") and before not in _AUXILIARIES
     is_noun = is_genitive and following != "" and following not in _LINKING
     return not is_noun and _is_verb(tokens[place], before=before, after=following)
 
@@ -170,9 +156,6 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
         return False
     if word.endswith("ed"):
         return after not in _AUXILIARIES
-    if word in _PRESENT:
-        is_many = _may_be_plural(before) or before in {"there", "here"} or before.isdecimal()
-        return is_many or before in _BEFORE_PRESENT
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
     # Before a verb it is a noun.
     is_noun = after in _VERBS or after.endswith("ed")
