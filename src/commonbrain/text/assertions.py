@@ -138,7 +138,6 @@ class Assertion:
     """Whose it is, or which: "my" and "our" are one, "his" another."""
     parts: frozenset[str]
     """Words of the subject that name a part of a kind: "some", "one"."""
-    preposition: str
     former: tuple[tuple[str, ...], ...]
     """The content words of each value that it quotes as replaced, in order from the marker."""
     has_one_value: bool
@@ -273,7 +272,6 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         former=tuple(quoted_values(clause)),
         owners=frozenset(_owners(words)),
         parts=frozenset(word.plain for word in frame.before if _is_part(word)),
-        preposition=frame.preposition,
         has_one_value=_has_one_value(frame, values),
         is_single=_is_single(frame, values=values, words=words),
         has_many_values=frame.verb in _MANY,

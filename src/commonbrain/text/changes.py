@@ -102,12 +102,11 @@ def _restates(old: Assertion, new: Assertion, *, is_correction: bool) -> Basis |
 
 
 def _may_be_both(old: Assertion, new: Assertion, *, is_new: bool) -> bool:
-    """Return whether there may be several values: of what one can do, or of unlike places."""
-    shared = old.values.keys() & new.values.keys()
+    """Return whether there may be several values, such as of what one can do."""
     is_one = old.has_one_value and new.has_one_value
-    is_many = old.has_many_values or new.has_many_values or "place" in shared
-    are_unlike = "place" in shared and old.preposition != new.preposition and not new.is_report
-    return not (is_one or (is_new and not is_many)) or are_unlike
+    are_places = "place" in old.values.keys() & new.values.keys()
+    is_many = old.has_many_values or new.has_many_values or are_places
+    return not (is_one or (is_new and not is_many)) or (old.is_possible and new.is_possible)
 
 
 def _ends(old: Assertion, new: Assertion) -> bool:
