@@ -88,38 +88,22 @@ _INFORMATIVE: Final = lazy_pattern(
 )
 """Words of sentences that say what went wrong, or what to do."""
 _NOISE: Final = lazy_pattern(
-    # Counts and times.
     r"\d+ (?:validation|failed|passed|errors?|problems?|tests?|actionable|packages?)\b"
-    r"|Test(?:s|s run)?[ :]+\d"
-    r"|Test(?:s|):|Test (?:Files|Suites)\b|Summary \[|Tests run|Snapshots:|Ran \d|Time:|Duration"
-    r"|Start at"
-    r"|Found \d+ error|.{0,60}\(\d+ tests?\b"
-    # Progress.
+    r"|Test (?:Files|Suites)\b|Summary \[|Found \d+ error|.{0,60}\(\d+ tests?\b"
     r"|(?:Compiling|Checking|Finished|Running|Download(?:ing|ed)|Installing|Collecting|Using cached"
-    r"|Requirement already|Getting requirements|Building|Creating|Loading|Starting|Looking in"
-    r"|Daemon|To honour) |\[\w+\] |\[\d+:|#\d+ |PASS\b|ok\b"
-    # Summaries, which say that something failed.
-    r"|BUILD FAIL|(?:\w+ ){0,4}(?:test|build|compile|lint|check)s? (?:run )?failed\b"
-    r"|Some tests failed"
+    r"|Requirement already|Getting requirements|Building|Creating|Loading|Starting"
+    r"|Looking in|Daemon|To honour) "
+    r"|\[\w+\] |\[\d+:|BUILD FAIL"
+    r"|(?:\w+ ){0,4}(?:test|build|compile|lint|check)s? (?:run )?failed\b|Some tests failed"
     r"|.{0,200}(?:PASSED|FAILED|ERROR|SKIPPED)\s+\[\s*\d+%\]|.{0,200} (?:PASSED|FAILED)$"
-    r"|test \S+ \.\.\. |.{0,120}Time elapsed: |FAILED\b|FAIL\b|FAILURE|Failed Tests"
-    r"|could not compile|process didn't exit|aborting due to"
-    r"|There (?:are|were) test failures|Process completed|Command failed|Execution failed for"
-    r"|exit(?:ed)?(?: status| code| with)|Error: Process|\*\*\* |make(?:\[\d+\])?:|recipe\b"
-    r"|Recipe\b"
-    r"|E?LIFECYCLE|Lifecycle script|code E[A-Z]|Failures:|failures:|Errors?:|COMPILATION ERROR"
-    r"|Compilation failed;|failed to solve|process \"/bin|test result"
+    r"|.{0,120}Time elapsed: |FAILED\b|FAIL\b|FAILURE|Failed Tests|could not compile"
+    r"|process didn't exit|There (?:are|were) test failures|Command failed"
+    r"|Execution failed for|Error: Process|Recipe\b|E?LIFECYCLE|Lifecycle script|Failures:"
+    r"|failures:|Errors?:|COMPILATION ERROR|Compilation failed;|failed to solve|test result"
     r"|.{0,60}did not complete successfully|failed to push some|husky|Test suite failed to run"
-    r"|linking with|Task :|ERROR (?:collecting|tests?)|command not found: $"
-    # Where to read more.
-    r"|A complete log|Re-run|To see the full|For (?:more info|further)|Run with -|Run \S+ explain"
-    r"|Get more help|run with `RUST|Please refer|What went wrong|Where:|Try:|Details:|Build file"
-    r"|Settings file|this error originates|required (?:by|for) |the full name for|\[?Help \d"
-    # Warnings, and what shows code and frames.
-    r"|[Ww]arning:|Deprecated Gradle|WARNING: Retrying|\(?[Uu]se `-|Traceback|The above exception"
-    r"|During handling"
-    r"|[_=!⎯-]{3,}|\d+\s*\||\^|~+$|at \S+|in \w+$|File \"|goroutine \d|created by|testing\.go"
-    r"|panic\($|\$ |\+ |LC_ALL"
+    r"|linking with|ERROR (?:collecting|tests?)|command not found: $|For (?:more info|further)"
+    r"|Please refer|this error originates|required (?:by|for) |\[?Help \d|[Ww]arning:"
+    r"|[_=!⎯-]{3,}|\d+\s*\||\^|~+$|\$ |\+ |LC_ALL"
 )
 """How lines begin that say nothing of their own."""
 _CODE: Final = lazy_pattern(
