@@ -305,12 +305,6 @@ COMMAND_KINDS: Final = (
         r"|\breleas(?:es|ed|ing)\b|\brelease (?:only|when|by|from)\b",
         terms="publish release released",
     ),
-    _kind(
-        "drop database",
-        runs=r"^dropdb\b|\bdrop (?:database|schema|table)\b",
-        says=r"\bdrop(?:s|ped|ping)? (?:\w+ )?(?:database|schema|table)s?\b",
-        terms="drop dropped dropping",
-    ),
 )
 
 
