@@ -56,9 +56,8 @@ ATTRIBUTES: Final = ROLES | stems_of(
     " number code pin password port branch shell browser language currency unit format provider"
     " minimum maximum supplier vendor host region zone location venue owner default status state"
     " stage level mode type version capacity temperature speed frequency interval timeout budget"
-    " rent salary rate"
-    " discount account bank insurer licence license database framework timezone editor engine"
-    " platform repository linter bundler"
+    " rent salary rate discount account bank insurer licence license database framework timezone"
+    " editor engine platform repository linter bundler"
 )
 """Nouns for what has one value at a time."""
 _MANY: Final = stems_of(

@@ -44,8 +44,7 @@ _ROOTS: Final = frozenset("src lib app apps test tests docs packages internal sc
 _SYMBOL_CHARS_MIN: Final = 4
 _DEFINED: Final = lazy_pattern(
     r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
-    r"|unsafe|pub|pub\(crate\)) )*"
-    r"(?:(?P<local>const|let|var)"
+    r"|unsafe|pub|pub\(crate\)) )*(?:(?P<local>const|let|var)"
     r"|def|class|function|func|fn|struct|enum|trait|interface|type|module) +"
     r"(?:\([^()\n]{0,80}\) *)?(?P<name>[^\W\d]\w{2,79})"
     r"(?P<function> *= *(?:async +)?(?:\([^()\n]{0,200}\)|\w{1,80}) *=>| *= *function\b)?",

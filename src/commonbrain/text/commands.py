@@ -259,10 +259,9 @@ COMMAND_KINDS: Final = (
         runs=r"^git commit(?: |$)",
         # "Commit to a date", "the commit hash" and "commit the transaction" are about other things.
         says=r"(?<!auto[- ])(?<!phase )\b(?:pre-?)?commits?\b"
-        r"(?!(?: \w+(?:self|us))? to (?!(?:\w+ )?(?:release |main|branch))"
-        r"|[ -](?:sha|hash|id|the transaction|offsets?|between)|\(|the)"
-        r"|\bcommitted\b(?! to\b)|\bgit history\b|\bsquash|\bsigned-off|\bchecked in\b"
-        r"|\b(?:in|into|out of) (?:git|the repo)\b(?! \w+ is)",
+        r"(?!(?: \w+(?:self|us))? to (?!(?:\w+ )?(?:release |main|branch))|[ -](?:sha|hash|id"
+        r"|the transaction|offsets?|between)|\(|the)|\bcommitted\b(?! to\b)|\bgit history\b"
+        r"|\bsquash|\bsigned-off|\bchecked in\b|\b(?:in|into|out of) (?:git|the repo)\b(?! \w+ is)",
         terms="commit commits committed precommit git repo squash squashed signed checked",
     ),
     _kind(

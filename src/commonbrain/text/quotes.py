@@ -21,8 +21,7 @@ _BEFORE: Final = tuple(
     for marker in (
         "instead of,rather than,in place of,and not,but not,over from,used to be,up from,down from"
         ",formerly,previously,replaces,succeeds,succeeded,dropped,stopped using,got rid of"
-        ",migrated off,moved off,moved out of,abandoned"
-        ",gave up,retired,passed from,taken over from"
+        ",migrated off,moved off,moved out of,abandoned,gave up,retired,passed from,taken over from"
     ).split(",")
 )
 """Words in a row after which a value is quoted as replaced."""

@@ -78,8 +78,7 @@ _SUBORDINATE: Final = lazy_pattern(
 )
 _LABEL: Final = lazy_pattern(
     r"\W*(?:(?P<decided>decision|decided|agreed)|(?P<open>action(?: item)?|(?:still )?open"
-    r"|(?:open )?question(?: for \w+)?|not done|to-?do)"
-    r"|result|update|fyi|note|postmortem)\s*:\s*",
+    r"|(?:open )?question(?: for \w+)?|not done|to-?do)|result|update|fyi|note|postmortem)\s*:\s*",
     re.IGNORECASE,
 )
 _LEAD: Final = lazy_pattern(
