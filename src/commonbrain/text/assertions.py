@@ -429,8 +429,6 @@ def _values(frame: Frame) -> Mapping[str, frozenset[str]]:
             measured["place"] = named
         if named and (frame.is_report or not is_place or frame.verb != "be"):
             measured["name"] = named
-    elif frame.preposition in {"in", "on", "at"} and any(n.endswith(" number") for n in measured):
-        measured["place"] = {word.key for word in frame.value if is_meaningful(word)}
     return {dimension: frozenset(keys) for dimension, keys in measured.items()}
 
 
@@ -502,8 +500,6 @@ def _measure(
     elif before is not None and before.plain in {"past", "half", "quarter"}:
         quarter = [w for w in words[max(0, at - 2) : at - 1] if w.plain in {"quarter", "half"}]
         dimension, span = "clock", (*quarter, before, word)
-    elif before is not None and before.plain in {"\u20ac", "$", "\u00a3"}:
-        dimension, span = "money", (before, word)
     elif unit in UNITS:
         dimension, span = UNITS[unit], pair
     elif before is not None and is_named:
