@@ -35,6 +35,7 @@ def stems_of(words: str) -> frozenset[str]:
 CUES: Final = frozenset("now nowadays meanwhile anymore longer effective henceforth".split())
 """Words that say that something is new."""
 _PRESENT: Final = frozenset({("these", "days"), ("at", "present"), ("by", "now")})
+_ONWARDS: Final = frozenset("on onwards onward".split())
 _SINCE: Final = frozenset("since starting".split())
 """Words before the time from which something is new."""
 CORRECTIONS: Final = frozenset(
@@ -252,20 +253,10 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
         elif plain in _SINCE or (plain, after) == ("as", "of"):
             end = _end_of_phrase(words, at + (1 if plain in _SINCE else 2))
         elif plain == "from":
-            on = next(
-                (
-                    n
-                    for n in range(at + 1, min(at + 6, len(words)))
-                    if words[n].plain in {"on", "onwards", "onward"}
-                ),
-                None,
-            )
-            following = words[on + 1].plain if on is not None and on + 1 < len(words) else ""
-            if on is not None and (
-                after in {"now", "this", "next", "today", "tomorrow"}
-                or following in {"", ","}
-                or following in ARTICLES
-            ):
+            near = range(at + 2, min(at + 6, len(words)))
+            on = next((n for n in near if words[n].plain in _ONWARDS), None)
+            follows = any(word.is_content for word in words[on + 1 : on + 2]) if on else False
+            if on is not None and (after == "now" or not follows):
                 end = on + 1
             elif after in {"next", "today", "tomorrow", "now"}:
                 end = at + (3 if after == "next" else 2)
