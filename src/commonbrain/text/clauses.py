@@ -12,7 +12,7 @@ from commonbrain.text.words import PAST_TENSE, UNCHANGED
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
 
-_AUXILIARIES: Final = frozenset(
+AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
     " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's"
     " could would wouldn't".split()
@@ -21,7 +21,7 @@ _PAST: Final = (
     PAST_TENSE | UNCHANGED | frozenset("bound caved misread outgrew outran wound".split())
 )
 _PLAIN: Final = frozenset("run live go come start stop use take keep make need fail work".split())
-_VERBS: Final = _AUXILIARIES | _PAST | _PLAIN
+_VERBS: Final = AUXILIARIES | _PAST | _PLAIN
 _ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
 _NO_VERBS: Final = frozenset(
     "this its his us bus status process access address always perhaps towards as was has is"
@@ -131,7 +131,7 @@ def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     following = tokens[place + 1] if place + 1 < len(tokens) else ""
     before = tokens[place - 1]
     # A noun belongs to what is before it: "Ann's expired certificate", not "it's stuck".
-    is_genitive = before.endswith("'s") and before not in _AUXILIARIES
+    is_genitive = before.endswith("'s") and before not in AUXILIARIES
     is_noun = is_genitive and following != "" and following not in _LINKING
     return not is_noun and _is_verb(tokens[place], before=before, after=following)
 
@@ -145,14 +145,14 @@ def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
 
 
 def _is_verb(word: str, *, before: str, after: str) -> bool:
-    if word in _AUXILIARIES or word in _PAST:
+    if word in AUXILIARIES or word in _PAST:
         return before not in {"the", "a", "an"}
     if before in _SPEAKERS and word not in _ADVERBS:
         return word.isalpha() and not word.isupper()
     if word in _NO_VERBS or before in _DETERMINERS or not word.isascii() or word.isupper():
         return False
     if word.endswith("ed"):
-        return after not in _AUXILIARIES
+        return after not in AUXILIARIES
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
     # Before a verb it is a noun.
     is_noun = after in _VERBS or after.endswith("ed")

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from commonbrain.model.values import dataclass
-from commonbrain.text.clauses import verb_at
+from commonbrain.text.clauses import AUXILIARIES, verb_at
 from commonbrain.text.words import (
     ARTICLES,
     CONTENT,
@@ -102,13 +102,8 @@ _PRONOUNS: Final = frozenset("i we you they it he she this that there everyone o
 BE: Final = frozenset("is are was were be been being am isn't aren't wasn't weren't".split())
 _HAVE: Final = frozenset("has have had hasn't haven't".split())
 _AUXILIARIES: Final = (
-    BE
-    | _HAVE
-    | frozenset(
-        "do does did will would can could may might must should shall doesn't don't didn't won't"
-        " can't".split()
-    )
-)
+    BE | _HAVE | AUXILIARIES | frozenset("will may might must should shall".split())
+) - {"it's", "that's", "there's"}
 _PLURAL_FORMS: Final = frozenset(
     "go live belong sit come stay remain become begin expire arrive depart meet occur".split()
 )
