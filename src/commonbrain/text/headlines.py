@@ -16,6 +16,7 @@ from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.text.clauses import is_order
 from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.salience import COURTEOUS_WORDS
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import (
     ARTICLES,
@@ -163,10 +164,7 @@ _SPEAKERS: Final = _words("i we i'm i've i'd i'll we've we're we'd we'll my our 
 _BACK: Final = _words("it its this that these those they he she")
 """Openings that an earlier sentence explains."""
 _BINDING: Final = _words("must cannot should shall only forbidden prohibited until")
-_SOCIAL: Final = _words(
-    "hi hello hey dear thanks thank greetings regards cheers welcome congrats sorry please hope"
-    " enjoy morning evening good nice lovely love kind bye happy ok okay yes you your"
-)
+_SOCIAL: Final = COURTEOUS_WORDS | _words("dear please hope ok okay you your")
 """Words of greetings and thanks, and those that address a reader."""
 _RESULT: Final = lazy_pattern(
     r"\b(?:turn(?:s|ed) out|decided|decisions?|results?|outcome|conclusion|cause[ds]?|agreed"
