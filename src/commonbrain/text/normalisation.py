@@ -134,12 +134,16 @@ _OPENING: Final = lazy_pattern(
     r"(?P<first>(?:[AI]|[^\W\d_]{2,})(?:['\u2019-][^\W\d_]+)*)(?=[,;:.!?]*(?:\s|$))"
 )
 """The first word of a sentence, if it is made of letters alone."""
+_SHOUTED: Final = lazy_pattern(r"[^\W_]+(?:['\u2019-][^\W\d_]+)*[,;:.!?]*")
+_SHOUTED_WORDS_MIN: Final = 4
+"""Fewer words in capitals may be a name, a constant or a command."""
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Return whether two texts differ only in spacing and in the capitals of ordinary first words.
+    """Return whether two texts differ only in spacing and in capitals that mean nothing.
 
-    Any other capital may tell identifiers, flags, paths or names apart.
+    Those are the first letter of a sentence that begins with an ordinary word, and sentences that
+    are written in capitals. Any other capital may tell identifiers, flags, paths or names apart.
     """
     is_alike = " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
     return is_alike and not differ_in_capitals(one, other)
@@ -152,6 +156,7 @@ def differ_in_capitals(one: str, other: str) -> bool:
         return False
     return not all(
         _with_small_start(here) == _with_small_start(there)
+        or (here.casefold() == there.casefold() and (_is_shouted(here) or _is_shouted(there)))
         for here, there in zip_longest(split_sentences(one), split_sentences(other), fillvalue="")
     )
 
@@ -161,6 +166,12 @@ def _with_small_start(sentence: str) -> str:
     if match is None or match["first"][1:].lower() != match["first"][1:]:
         return sentence
     return f"{match['bullet']}{match['first'].lower()}{sentence[match.end() :]}"
+
+
+def _is_shouted(sentence: str) -> bool:
+    words = sentence.split()
+    is_upper = len(words) >= _SHOUTED_WORDS_MIN and sentence.isupper()
+    return is_upper and all(_SHOUTED.fullmatch(word) for word in words)
 
 
 # What full text is given for what it does not split from a text or leaves out. Nearness in meaning
