@@ -29,7 +29,9 @@ from commonbrain.text.entities import listed_names
 from commonbrain.text.frames import (
     DATES,
     place_of_verb,
+    read_report,
     sentences_of,
+    split_clauses,
 )
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.patterns import lazy_pattern
@@ -49,10 +51,7 @@ _BLOCKING: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A prohibition: "Never push to main", not "he never called"."""
-_NEVER_DONE: Final = lazy_pattern(
-    r"(?:\b(?:have|has|had)|'ve) never\b|\bnever (?:had|\w{2,20}ed)\b", re.IGNORECASE
-)
-"""What is said of the past is no rule: "We have never had an outage"."""
+_PERFECT: Final = frozenset({"have", "has", "had", "i've", "we've", "they've"})
 _LABEL: Final = lazy_pattern(
     r"\W{0,4}(?P<label>decision|convention|bug)\b\W{0,4}(?:(?:\([^()\n]{1,40}\)|(?:of|on|in|for"
     r"|from|at|by) [^:\n]{1,40})\W{0,4})?(?::|\s[-\u2013\u2014])\s",
@@ -67,13 +66,22 @@ def classify(text: str) -> Kind:
     The kind of its label wins over facts, events and incidents, a convention over all.
     """
     predicted, label = predict(text), label_in(text)
-    if predicted is Kind.RULE and _NEVER_DONE.search(text):
+    if predicted is Kind.RULE and _is_never_done(text):
         predicted = Kind.FACT
     named = kind_and_label(label) if label else None
     is_open = predicted in {Kind.FACT, Kind.EVENT, Kind.INCIDENT}
     if named and (is_open or named[0] is Kind.RULE):
         return named[0]
     return predicted
+
+
+def _is_never_done(text: str) -> bool:
+    """Return whether "never" is said of the past: "We have never had an outage"."""
+    words = [word.plain for word in read_words(text)]
+    return any(
+        word == "never" and (not _PERFECT.isdisjoint(words[max(0, at - 2) : at]) or is_past(after))
+        for at, (word, after) in enumerate(pairwise(words))
+    )
 
 
 def label_in(text: str) -> str | None:
@@ -260,20 +268,50 @@ _CHARS_MAX: Final = 1000
 _SIGNS: Final = {Sort.NUMBER: "#1", Sort.CODE: "#c", Sort.NAME: "#n", Sort.OPERATOR: "#o"}
 """What words count as that say which thing is meant, not what is said of it."""
 _LISTED: Final = {Sort.FUNCTION, Sort.MODAL, Sort.NEGATION, Sort.QUANTIFIER, Sort.STOP}
+_TIMES: Final = frozenset(
+    "yesterday today tonight ago last weekend morning noon afternoon evening night week month day"
+    " year spring summer autumn winter".split()
+)
+_TIME: Final = lazy_pattern(r"\d:\d|\d(?:st|nd|rd|th)$|^(?:19|20)\d\d$")
 # How much a feature counts before it is fitted; chosen by cross-validation.
 _STRONG: Final = 2.0
 _WEAK: Final = 0.5
 
 
 def predict(text: str) -> Kind:
-    """Return the kind that fits a text best: rule, fact, event, incident or task."""
+    """Return the kind that fits a text best: rule, fact, event, incident or task.
+
+    A report of a new value without a time is a fact, for it says what holds from then on.
+    """
     table, scores = _weights(), [0.0] * len(PREDICTED)
     for feature, value in read_features(text).items():
         weights = table.get(feature)
         # Most words are in no text that the model was fitted to.
         for place, weight in enumerate(weights) if weights else ():
             scores[place] += value * weight
-    return PREDICTED[max(range(len(scores)), key=scores.__getitem__)]
+    best = PREDICTED[max(range(len(scores)), key=scores.__getitem__)]
+    words = read_words(text[:_CHARS_MAX])
+    is_statement = best is Kind.EVENT and not _names_time(words) and _reports_value(words)
+    return Kind.FACT if is_statement else best
+
+
+def _names_time(words: Sequence[Word]) -> bool:
+    """Return whether it says when: on a day, in a month, at a time, this morning, two weeks ago."""
+    return any(
+        word.plain in _TIMES
+        or GROUP_OF.get(word.plain, DATES) < DATES
+        or (word.sort is Sort.NUMBER and _TIME.search(word.written) is not None)
+        for word in words
+    )
+
+
+def _reports_value(words: Sequence[Word]) -> bool:
+    """Return whether it reports a new value, which holds on: "We raised the limit to 25 MB"."""
+    return any(
+        read_report(clause, place_of_verb(clause)) is not None
+        for sentence in sentences_of(words)
+        for clause in split_clauses(sentence)
+    )
 
 
 def read_features(text: str) -> Mapping[int, float]:
