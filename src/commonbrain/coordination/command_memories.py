@@ -156,7 +156,7 @@ def _is_about(memory: Memory, commands: Sequence[ShellCommand], *, project: str 
         return False
     kinds = [kind for command in commands for kind in command.kinds]
     keywords = skill.keywords if skill else ()
-    return any(kind.concerns(memory.text) for kind in kinds) or any(
+    return any(kind.says.search(memory.text) for kind in kinds) or any(
         kind.name in keyword for kind in kinds for keyword in keywords
     )
 

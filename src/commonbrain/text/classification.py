@@ -46,17 +46,15 @@ from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import GROUP_OF, Sort, Word, is_past, read_words
 
 _BLOCKING: Final = lazy_pattern(
-    r"(?:^|[.;:!?,]\s|\n)\W{0,8}(?:please )?never\b"
-    r"|\b(?:must|may|should|shall|to|do|but|and|you) never\b"
-    r"|\b(?:must not|prohibited|forbidden|non-negotiable)\b",
+    r"(?:^|[.;:!?,]\s|\n)\W{0,8}(?:please )?never\b|\b(?:must|may|should|shall|to|do|but|and"
+    r"|you) never\b|\b(?:must not|prohibited|forbidden|non-negotiable)\b",
     re.IGNORECASE,
 )
 """A prohibition: "Never push to main", not "he never called"."""
 _PERFECT: Final = frozenset({"have", "has", "had", "i've", "we've", "they've"})
 _LABEL: Final = lazy_pattern(
-    r"\W{0,4}(?P<label>decision|convention|bug)\b\W{0,4}"
-    r"(?:(?:\([^()\n]{1,40}\)|(?:of|on|in|for|from|at|by) [^:\n]{1,40})\W{0,4})?"
-    r"(?::|\s[-\u2013\u2014])\s",
+    r"\W{0,4}(?P<label>decision|convention|bug)\b\W{0,4}(?:(?:\([^()\n]{1,40}\)|(?:of|on|in|for"
+    r"|from|at|by) [^:\n]{1,40})\W{0,4})?(?::|\s[-\u2013\u2014])\s",
     re.IGNORECASE,
 )
 """A label before what it labels: "Decision: ...", "Bug in the export: ...", "Convention - ..."."""

@@ -12,27 +12,16 @@ from commonbrain.text.words import PAST_TENSE, UNCHANGED
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
 
-_AUXILIARIES: Final = frozenset(
+AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
     " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's"
     " could would wouldn't".split()
 )
-_CONTRACTIONS: Final = frozenset(
-    "he's she's who's what's where's here's how's let's everything's nothing's this's".split()
-)
 _PAST: Final = (
     PAST_TENSE | UNCHANGED | frozenset("bound caved misread outgrew outran wound".split())
 )
-_PRESENT: Final = frozenset(
-    "fail lead cause run need take use keep make break lose get have go come stop start work drop"
-    " return block hang crash time deadlock stall expire leave limit arrive live grow shrink share"
-    " force prevent mean ignore read write add die surprise give reach fall rise happen want"
-    " outlive unplug pile slow stay depend install overlap collide freeze rot leak double"
-    " fill send claim drift sync join connect load open close exist act react accept reject skip"
-    " miss lack hold pass move turn boot reboot restart retry produce contain handle treat".split()
-)
-"""Verbs of a plural subject; after a singular they are as often nouns."""
-_VERBS: Final = _AUXILIARIES | _PAST | _PRESENT
+_PLAIN: Final = frozenset("run live go come start stop use take keep make need fail work".split())
+_VERBS: Final = AUXILIARIES | _PAST | _PLAIN
 _ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
 _NO_VERBS: Final = frozenset(
     "this its his us bus status process access address always perhaps towards as was has is"
@@ -48,35 +37,31 @@ _LINKS: Final = frozenset(
     " under between during through across about against within per via only also just there".split()
 )
 _LINKING: Final = _DETERMINERS | _LINKS
-_NO_GENITIVES: Final = _AUXILIARIES | _CONTRACTIONS
 _BRACKETED: Final = "()"
 """A word within brackets, which is neither subject nor verb."""
 _UNREAL: Final = lazy_pattern(
     r"\b(?:would(?! not (?:build|start|boot))|(?<!nobody )could(?! no longer| not(?! have| be))"
-    r"|might|should|must|shall|will|won't|wouldn't(?! (?:build|start|boot|load|open|compile"
-    r"|connect|run|install|respond|stop|let)\b)|couldn't (?:have|be)|shouldn't|may not"
-    r"|may be|may have|may cause|may lead|may result|'ll|going to|plans? to|planning to|wants? to"
-    r"|needs? to|ought to|supposed to|let's|let us|please|todo|to-do|suppose|supposing|imagine"
-    r"|assume|assuming|maybe|perhaps|probably|possibly|presumably|potentially|likely|suspects?"
-    r"|suspected|suspicion|i think|i guess|i believe|my guess|my hunch|my theory|i bet"
-    r"|i'd say|we think|we believe|not sure|unclear|seems?"
-    r"|seemed|seemingly|apparently|allegedly|supposedly|hopefully|theory is|hypothesis|in theory"
-    r"|if only|unless|make sure|be sure|ensure that|tomorrow|next (?:week|month|sprint|year"
-    r"|quarter|time|release)|false that|not true that|untrue|nobody has shown|no evidence"
-    r"|no proof|no sign|doubts?|doubt it|denied|denies|rumou?r|what if|in case|wonder|wondering"
-    r"|risk of|wish|whether|unlikely|myth|misconception|mistakenly|wrongly|ruled? out that"
-    r"|disagree[sd]?|disputes? that|disputed that|lied|lying|contrary to|according to|reportedly"
-    r"|(?:argue|claim|allege|insist|pretend|speculate|suggest|say)s? that|said that"
-    r"|(?:argu|claim|alleg|insist|pretend|speculat)ed that|said to|thought to|believed to"
-    r"|rumoured to|(?:it is|it's|it was) (?:simply |just |plain )?"
-    r"(?:false|wrong|incorrect|a lie) that|(?:was|were|been) told"
-    r"|which is (?:wrong|false|untrue|not true|nonsense)"
-    r"|(?:tests?|specs?) (?:checks?|asserts?|verify|verifies|ensures?) that"
-    r"|(?:in|during) (?:[a-z]{1,12} )?(?:[a-z]{1,12} )?(?:drill|rehearsal|simulation|dry run)"
-    r"|simulations? (?:show|shows|showed|suggests?|suggested|predicts?|predicted))\b"
-    r"|, (?:what|how|any ideas?|can i|should i)\b|\b(?:i|we|you|they)'d (?!been|had)"
-    r"|^sorry\b|^(?:proposal|todo|idea|plan): "
-    r"|^it(?:'s| is| was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie):"
+    r"|might|should|must|shall|will|won't|wouldn't(?! (?:build|start|boot|load|open|compile|connect"
+    r"|run|install|respond|stop|let)\b)|couldn't (?:have|be)|shouldn't|may not|may be|may have"
+    r"|may cause|may lead|may result|'ll|going to|plans? to|planning to|wants? to|needs? to"
+    r"|ought to|supposed to|let's|let us|please|todo|to-do|suppose|supposing|imagine|assume"
+    r"|assuming|maybe|perhaps|probably|possibly|presumably|potentially|likely|suspects?|suspected"
+    r"|suspicion|i think|i guess|i believe|my guess|my hunch|my theory|i bet|i'd say|we think"
+    r"|we believe|not sure|unclear|seems?|seemed|seemingly|apparently|allegedly|supposedly"
+    r"|hopefully|theory is|hypothesis|in theory|if only|unless|make sure|be sure|ensure that"
+    r"|tomorrow|next (?:week|month|sprint|year|quarter|time|release)|false that|not true that"
+    r"|untrue|nobody has shown|no evidence|no proof|no sign|doubts?|doubt it|denied|denies|rumou?r"
+    r"|what if|in case|wonder|wondering|risk of|wish|whether|unlikely|myth|misconception|mistakenly"
+    r"|wrongly|ruled? out that|disagree[sd]?|disputes? that|disputed that|lied|lying|contrary to"
+    r"|according to|reportedly|(?:argue|claim|allege|insist|pretend|speculate|suggest|say)s? that"
+    r"|said that|(?:argu|claim|alleg|insist|pretend|speculat)ed that|said to|thought to|believed to"
+    r"|rumoured to|(?:it is|it's|it was) (?:simply |just |plain )?(?:false|wrong|incorrect"
+    r"|a lie) that|(?:was|were|been) told|which is (?:wrong|false|untrue|not true|nonsense)"
+    r"|(?:tests?|specs?) (?:checks?|asserts?|verify|verifies|ensures?) that|(?:in"
+    r"|during) (?:[a-z]{1,12} )?(?:[a-z]{1,12} )?(?:drill|rehearsal|simulation|dry run)"
+    r"|simulations? (?:show|shows|showed|suggests?|suggested|predicts?|predicted))\b|, (?:what|how"
+    r"|any ideas?|can i|should i)\b|\b(?:i|we|you|they)'d (?!been|had)|^sorry\b|^(?:proposal|todo"
+    r"|idea|plan): |^it(?:'s| is| was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie):"
     r"|^had (?:the|it|we|they|he|she|i|you|our|this|that|these|those|someone|somebody|nobody)\b"
     r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b"
 )
@@ -96,8 +81,6 @@ _ORDERS: Final = frozenset(
 _SOFTENING: Final = frozenset("just please then now simply so".split())
 """Words that may precede an instruction."""
 _SPEAKERS: Final = frozenset("i we they you".split())
-_PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
-_BEFORE_PRESENT: Final = _PERSONS | _ADVERBS
 
 
 def words(text: str) -> list[str]:
@@ -148,7 +131,7 @@ def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     following = tokens[place + 1] if place + 1 < len(tokens) else ""
     before = tokens[place - 1]
     # A noun belongs to what is before it: "Ann's expired certificate", not "it's stuck".
-    is_genitive = before.endswith("'s") and before not in _NO_GENITIVES
+    is_genitive = before.endswith("'s") and before not in AUXILIARIES
     is_noun = is_genitive and following != "" and following not in _LINKING
     return not is_noun and _is_verb(tokens[place], before=before, after=following)
 
@@ -162,17 +145,14 @@ def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
 
 
 def _is_verb(word: str, *, before: str, after: str) -> bool:
-    if word in _AUXILIARIES or word in _PAST:
+    if word in AUXILIARIES or word in _PAST:
         return before not in {"the", "a", "an"}
     if before in _SPEAKERS and word not in _ADVERBS:
         return word.isalpha() and not word.isupper()
     if word in _NO_VERBS or before in _DETERMINERS or not word.isascii() or word.isupper():
         return False
     if word.endswith("ed"):
-        return after not in _AUXILIARIES
-    if word in _PRESENT:
-        is_many = _may_be_plural(before) or before in {"there", "here"} or before.isdecimal()
-        return is_many or before in _BEFORE_PRESENT
+        return after not in AUXILIARIES
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
     # Before a verb it is a noun.
     is_noun = after in _VERBS or after.endswith("ed")

@@ -44,26 +44,13 @@ _ROOTS: Final = frozenset("src lib app apps test tests docs packages internal sc
 _SYMBOL_CHARS_MIN: Final = 4
 _DEFINED: Final = lazy_pattern(
     r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
-    r"|unsafe|pub|pub\(crate\)) )*"
-    r"(?:(?P<local>const|let|var)"
+    r"|unsafe|pub|pub\(crate\)) )*(?:(?P<local>const|let|var)"
     r"|def|class|function|func|fn|struct|enum|trait|interface|type|module) +"
     r"(?:\([^()\n]{0,80}\) *)?(?P<name>[^\W\d]\w{2,79})"
     r"(?P<function> *= *(?:async +)?(?:\([^()\n]{0,200}\)|\w{1,80}) *=>| *= *function\b)?",
     re.MULTILINE,
 )
 """A definition in common languages; Go's methods have a receiver in brackets."""
-_IMPLEMENTED: Final = lazy_pattern(
-    r"^[ \t+-]*(?:unsafe )?impl(?:<[^<>\n]{0,120}>)? +(?:[\w:<>, &']{1,80} for +)?"
-    r"(?:\w{1,40}::)?([^\W\d]\w{2,79})",
-    re.MULTILINE,
-)
-"""The type of a block of methods in Rust, not the trait before "for"."""
-_TABLE: Final = lazy_pattern(
-    r"^[ \t+\-\"'`(]*(?:create (?:or replace )?(?:unlogged |temp |temporary )?"
-    r"(?:table|(?:materialized )?view)|alter table) (?:if (?:not )?exists )?"
-    r"(?:[\"`\[]?\w{1,60}[\"`\]]?\.)?[\"`\[]?([^\W\d]\w{2,79})",
-    re.MULTILINE | re.IGNORECASE,
-)
 _CONSTANT: Final = lazy_pattern(
     r"^[ \t+-]*([A-Z][A-Z0-9_]{3,79})\b[^=\n]{0,80}=(?!=)", re.MULTILINE
 )
@@ -119,8 +106,7 @@ def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedC
 
     """
     part = text[:EDIT_CHARS_MAX]
-    others = (str(name) for one in (_CONSTANT, _IMPLEMENTED, _TABLE) for name in one.findall(part))
-    defined = [*_definitions(part), *others]
+    defined = [*_definitions(part), *map(str, _CONSTANT.findall(part))]
     symbols = [
         one
         for one in dict.fromkeys(defined)

@@ -5,7 +5,7 @@ it should not run. A rule or an incident may also name the kind of command by a 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -13,7 +13,6 @@ from shlex import shlex
 from typing import Final
 
 from commonbrain.text.code_names import EditedCode, Naming, naming_of
-from commonbrain.text.commit_rules import COMMIT_TERMS, concerns_commits
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 
@@ -239,8 +238,8 @@ class CommandKind:
     """What a keyword of a skill contains."""
     runs: re.Pattern[str]
     """Matches the command in one line, or a word of its target or script."""
-    concerns: Callable[[str], object]
-    """Whether a memory is about such commands."""
+    says: re.Pattern[str]
+    """Matches what a memory about such commands says."""
     terms: tuple[str, ...]
     """Words of which such a memory has one."""
 
@@ -249,17 +248,21 @@ def _kind(name: str, *, runs: str, says: str, terms: str) -> CommandKind:
     return CommandKind(
         name=name,
         runs=lazy_pattern(runs),
-        concerns=lazy_pattern(says, re.IGNORECASE).search,
+        says=lazy_pattern(says, re.IGNORECASE),
         terms=tuple(terms.split()),
     )
 
 
 COMMAND_KINDS: Final = (
-    CommandKind(
-        name="commit",
-        runs=lazy_pattern(r"^git commit(?: |$)"),
-        concerns=concerns_commits,
-        terms=tuple(COMMIT_TERMS),
+    _kind(
+        "commit",
+        runs=r"^git commit(?: |$)",
+        # "Commit to a date", "the commit hash" and "commit the transaction" are about other things.
+        says=r"(?<!auto[- ])(?<!phase )\b(?:pre-?)?commits?\b"
+        r"(?!(?: \w+(?:self|us))? to (?!(?:\w+ )?(?:release |main|branch))|[ -](?:sha|hash|id"
+        r"|the transaction|offsets?|between)|\(|the)|\bcommitted\b(?! to\b)|\bgit history\b"
+        r"|\bsquash|\bsigned-off|\bchecked in\b|\b(?:in|into|out of) (?:git|the repo)\b(?! \w+ is)",
+        terms="commit commits committed precommit git repo squash squashed signed checked",
     ),
     _kind(
         "force-push",
@@ -300,12 +303,6 @@ COMMAND_KINDS: Final = (
         says=r"\bpublish(?:es|ed|ing)?\b(?! (?:[\w-]+ )?(?:events?|messages?))"
         r"|\breleas(?:es|ed|ing)\b|\brelease (?:only|when|by|from)\b",
         terms="publish release released",
-    ),
-    _kind(
-        "drop database",
-        runs=r"^dropdb\b|\bdrop (?:database|schema|table)\b",
-        says=r"\bdrop(?:s|ped|ping)? (?:\w+ )?(?:database|schema|table)s?\b",
-        terms="drop dropped dropping",
     ),
 )
 

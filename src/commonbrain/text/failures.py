@@ -50,13 +50,10 @@ _KNOWN_MIN: Final = 3
 _ESCAPES: Final = lazy_pattern(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _LEAD: Final = lazy_pattern(
     r"^(?:[\s|│❯●×✕✖→>=*•]"  # noqa: RUF001 signs of tools
-    r"|E(?=\s{2})|\[(?:ERROR|FATAL|error|SEVERE)\]|(?:ERROR|FATAL"
-    r"|SEVERE)(?=\s+\[)"
-    r"|npm (?:ERR!|error)(?: code)?|#\d+ \d+\.\d+|\d+\.\d+(?= )"
-    r"|\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,+Z-]+"
+    r"|E(?=\s{2})|\[(?:ERROR|FATAL|error|SEVERE)\]|(?:ERROR|FATAL|SEVERE)(?=\s+\[)|npm (?:ERR!"
+    r"|error)(?: code)?|#\d+ \d+\.\d+|\d+\.\d+(?= )|\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,+Z-]+"
     r"|\d\d:\d\d:\d\d[.,]?\d*|(?:note|help|hint|Hint)(?=: ):|\[[a-z]+(?:\.[a-z_]+)+\]"
-    r"|[\w.-]{1,60}-\d+\s+\|"
-    r"|\d+:\d+\s+(?:error|warning)\s)+\s*"
+    r"|[\w.-]{1,60}-\d+\s+\||\d+:\d+\s+(?:error|warning)\s)+\s*"
 )
 """Signs, times and tags that tools print before their lines."""
 _PLACE: Final = lazy_pattern(
@@ -67,59 +64,38 @@ _GOAL: Final = lazy_pattern(r"^Failed to execute goal .{1,200}?on project [\w.-]
 _SORTED: Final = lazy_pattern(
     r"(?:Caused by: |Uncaught |Unhandled |Nested exception: |Exception in thread \"[^\"]*\" )*"
     r"(?P<sort>(?:[A-Za-z_]\w*[.$])*[A-Z]\w*(?:Error|Exception|Failure|Fault|Panic|Violation"
-    r"|Timeout"
-    r"|Interrupt)\w*|(?:[a-z_]\w*\.)+[A-Z]\w+|error(?:\[\w+\]|\s+[A-Z]{1,4}\d+)"
+    r"|Timeout|Interrupt)\w*|(?:[a-z_]\w*\.)+[A-Z]\w+|error(?:\[\w+\]|\s+[A-Z]{1,4}\d+)"
     r"|panic|fatal|FATAL|ERROR|Error|error|FAILED|Failure|failure)(?:\s*\[\w+\])?(?::| »"
     r"| --)\s+(?P<message>\S.*)"
 )
 """An error with its type or code."""
 _INFORMATIVE: Final = lazy_pattern(
     r"\b(?:not found|no such|cannot|can't|could not|couldn't|unable to|fail(?:ed|s)?|undefined"
-    r"|denied"
-    r"|refused|missing|unexpected|invalid|unknown"
-    r"|(?:does|do|did|has|have|is|was|are|were|must|should|may|can|will)(?: not|n't)"
-    r"|mismatch\w*|conflict\w*|already|out of|timed? ?out|unreachable|expired|unauthorized"
-    r"|forbidden"
-    r"|unresolved|duplicate|exceed\w*|rejected|disagree\w*|required?|must|only|multiple|violat\w+"
-    r"|race detected|data race|no \w+ (?:running|found|available|matches)|removed|unsupported"
-    r"|incompatible|outdated|out-of-date|stale|overwritten|locked|corrupt\w*|recursion|overflow"
-    r"|not \w+(?:ed|able)|deadlock|leak\w*|run [`'\"]|please)\b",
+    r"|denied|refused|missing|unexpected|invalid|unknown|(?:does|do|did|has|have|is|was|are|were"
+    r"|must|should|may|can|will)(?: not|n't)|mismatch\w*|conflict\w*|already|out of|timed? ?out"
+    r"|unreachable|expired|unauthorized|forbidden|unresolved|duplicate|exceed\w*|rejected"
+    r"|disagree\w*|required?|must|only|multiple|violat\w+|race detected|data race"
+    r"|no \w+ (?:running|found|available|matches)|removed|unsupported|incompatible|outdated"
+    r"|out-of-date|stale|overwritten|locked|corrupt\w*|recursion|overflow|not \w+(?:ed|able)"
+    r"|deadlock|leak\w*|run [`'\"]|please)\b",
     re.IGNORECASE,
 )
 """Words of sentences that say what went wrong, or what to do."""
 _NOISE: Final = lazy_pattern(
-    # Counts and times.
     r"\d+ (?:validation|failed|passed|errors?|problems?|tests?|actionable|packages?)\b"
-    r"|Test(?:s|s run)?[ :]+\d"
-    r"|Test(?:s|):|Test (?:Files|Suites)\b|Summary \[|Tests run|Snapshots:|Ran \d|Time:|Duration"
-    r"|Start at"
-    r"|Found \d+ error|.{0,60}\(\d+ tests?\b"
-    # Progress.
-    r"|(?:Compiling|Checking|Finished|Running|Download(?:ing|ed)|Installing|Collecting|Using cached"
+    r"|Test (?:Files|Suites)\b|Summary \[|Found \d+ error|.{0,60}\(\d+ tests?\b|(?:Compiling"
+    r"|Checking|Finished|Running|Download(?:ing|ed)|Installing|Collecting|Using cached"
     r"|Requirement already|Getting requirements|Building|Creating|Loading|Starting|Looking in"
-    r"|Daemon|To honour) |\[\w+\] |\[\d+:|#\d+ |PASS\b|ok\b"
-    # Summaries, which say that something failed.
-    r"|BUILD FAIL|(?:\w+ ){0,4}(?:test|build|compile|lint|check)s? (?:run )?failed\b"
-    r"|Some tests failed"
-    r"|.{0,200}(?:PASSED|FAILED|ERROR|SKIPPED)\s+\[\s*\d+%\]|.{0,200} (?:PASSED|FAILED)$"
-    r"|test \S+ \.\.\. |.{0,120}Time elapsed: |FAILED\b|FAIL\b|FAILURE|Failed Tests"
-    r"|could not compile|process didn't exit|aborting due to"
-    r"|There (?:are|were) test failures|Process completed|Command failed|Execution failed for"
-    r"|exit(?:ed)?(?: status| code| with)|Error: Process|\*\*\* |make(?:\[\d+\])?:|recipe\b"
-    r"|Recipe\b"
-    r"|E?LIFECYCLE|Lifecycle script|code E[A-Z]|Failures:|failures:|Errors?:|COMPILATION ERROR"
-    r"|Compilation failed;|failed to solve|process \"/bin|test result"
-    r"|.{0,60}did not complete successfully|failed to push some|husky|Test suite failed to run"
-    r"|linking with|Task :|ERROR (?:collecting|tests?)|command not found: $"
-    # Where to read more.
-    r"|A complete log|Re-run|To see the full|For (?:more info|further)|Run with -|Run \S+ explain"
-    r"|Get more help|run with `RUST|Please refer|What went wrong|Where:|Try:|Details:|Build file"
-    r"|Settings file|this error originates|required (?:by|for) |the full name for|\[?Help \d"
-    # Warnings, and what shows code and frames.
-    r"|[Ww]arning:|Deprecated Gradle|WARNING: Retrying|\(?[Uu]se `-|Traceback|The above exception"
-    r"|During handling"
-    r"|[_=!⎯-]{3,}|\d+\s*\||\^|~+$|at \S+|in \w+$|File \"|goroutine \d|created by|testing\.go"
-    r"|panic\($|\$ |\+ |LC_ALL"
+    r"|Daemon|To honour) |\[\w+\] |\[\d+:|BUILD FAIL|(?:\w+ ){0,4}(?:test|build|compile|lint"
+    r"|check)s? (?:run )?failed\b|Some tests failed|.{0,200}(?:PASSED|FAILED|ERROR"
+    r"|SKIPPED)\s+\[\s*\d+%\]|.{0,200} (?:PASSED|FAILED)$|.{0,120}Time elapsed: |FAILED\b|FAIL\b"
+    r"|FAILURE|Failed Tests|could not compile|process didn't exit|There (?:are|were) test failures"
+    r"|Command failed|Execution failed for|Error: Process|Recipe\b|E?LIFECYCLE|Lifecycle script"
+    r"|Failures:|failures:|Errors?:|COMPILATION ERROR|Compilation failed;|failed to solve"
+    r"|test result|.{0,60}did not complete successfully|failed to push some|husky"
+    r"|Test suite failed to run|linking with|ERROR (?:collecting|tests?)|command not found: $"
+    r"|For (?:more info|further)|Please refer|this error originates|required (?:by|for) |\[?Help \d"
+    r"|[Ww]arning:|[_=!⎯-]{3,}|\d+\s*\||\^|~+$|\$ |\+ |LC_ALL"
 )
 """How lines begin that say nothing of their own."""
 _CODE: Final = lazy_pattern(
@@ -139,16 +115,14 @@ _SLASH: Final = lazy_pattern(r"[/\\]")
 _GUESS: Final = lazy_pattern(r"\.* Did you mean\b.*")
 _NAME: Final = lazy_pattern(
     r"(?<!\w)[`'\"‘“«]([^`'\"’”»]{1,120})[`'\"’”»]"  # noqa: RUF001 quotation marks
-    r"|(?<![\w@])@?\w+(?:[./:_@-]+\w+)+(?:\(\))?"
-    r"|\b[a-z]+[A-Z]\w*"
+    r"|(?<![\w@])@?\w+(?:[./:_@-]+\w+)+(?:\(\))?|\b[a-z]+[A-Z]\w*"
     r"|\b[A-Z]\w*[a-z]\w*[A-Z]\w*|\b\w+\(\)|\*\w+|&\w+\{\}|(?<!\w)-l\w+"
     r"|\b[\w-]+(?= is not defined)|\b[\w-]+(?=: (?:command )?not found)|(?<=command not found: )\S+"
 )
 """What a programmer named: quoted, dotted, in camel case."""
 _NO_NAME: Final = lazy_pattern(
     r"[#\W]*|none|null|undefined|true|false|self|string|number|object|error|default|str|int|i\.e"
-    r"|e\.g"
-    r"|tests?|main|src|lib"
+    r"|e\.g|tests?|main|src|lib"
 )
 _WORD: Final = lazy_pattern(r"[A-Za-z][A-Za-z']+")
 _STOP: Final = frozenset(
@@ -158,35 +132,30 @@ _STOP: Final = frozenset(
 )
 _GENERIC: Final = lazy_pattern(
     r"nil (?:pointer|map)|null ?pointer|segmentation|core dumped|cannot read propert"
-    r"|\bof (?:undefined"
-    r"|null)\b|nonetype|is null\b|is not (?:a function|iterable|callable|subscriptable)|unhashable"
-    r"|\bindex out\b|out of (?:range|bounds)|list index|\bassert|\bexpected\b|\bactual\b"
-    r"|\bto (?:equal"
-    r"|be|match|have)\b|should (?:be|equal)|unwrap|\bgot:?\b|\bwant:?\b|\b(?:left|right): "
-    r"|timed? ?out|timeout|deadline|exited|returned non-zero|killed|aborted|interrupted"
-    r"|something went"
-    r"|internal (?:server )?error|unknown error|mismatched types|incompatible types|type mismatch"
-    r"|is not assignable|is possibly|implicitly has an|cannot be converted|cannot be cast"
-    r"|borrow|moved value|live long enough|lifetime|unused|never used|and not used"
-    r"|invalid syntax|unexpected (?:token|indent|end|eof)|syntax ?error|outside a module|keyerror"
-    r"|divi(?:de|sion) by zero|race detected|data race|all goroutines|connection (?:reset|refused"
-    r"|closed)|econn|broken pipe|no output|deprecat|recursion|stack (?:overflow|size)|maximum call"
-    r"|out of memory|invalid (?:argument|literal)|bad request|not equal|\bdiffer"
-    r"|constraint|violates|permission denied|expecting (?:value|property)|could not convert"
-    r"|positional argument|already in use|unsupported operand|too many (?:values|arguments)"
-    r"|not enough",
+    r"|\bof (?:undefined|null)\b|nonetype|is null\b|is not (?:a function|iterable|callable"
+    r"|subscriptable)|unhashable|\bindex out\b|out of (?:range|bounds)|list index|\bassert"
+    r"|\bexpected\b|\bactual\b|\bto (?:equal|be|match|have)\b|should (?:be|equal)|unwrap|\bgot:?\b"
+    r"|\bwant:?\b|\b(?:left|right): |timed? ?out|timeout|deadline|exited|returned non-zero|killed"
+    r"|aborted|interrupted|something went|internal (?:server )?error|unknown error"
+    r"|mismatched types|incompatible types|type mismatch|is not assignable|is possibly"
+    r"|implicitly has an|cannot be converted|cannot be cast|borrow|moved value|live long enough"
+    r"|lifetime|unused|never used|and not used|invalid syntax|unexpected (?:token|indent|end|eof)"
+    r"|syntax ?error|outside a module|keyerror|divi(?:de|sion) by zero|race detected|data race"
+    r"|all goroutines|connection (?:reset|refused|closed)|econn|broken pipe|no output|deprecat"
+    r"|recursion|stack (?:overflow|size)|maximum call|out of memory|invalid (?:argument|literal)"
+    r"|bad request|not equal|\bdiffer|constraint|violates|permission denied|expecting (?:value"
+    r"|property)|could not convert|positional argument|already in use|unsupported operand"
+    r"|too many (?:values|arguments)|not enough",
     re.IGNORECASE,
 )
 """Errors without their cause: each can stand for any mistake at its place."""
 _MISSING: Final = lazy_pattern(
     r"not found|no such|no module|cannot import name|cannot find|can't find|could not (?:find"
-    r"|resolve|be found)"
-    r"|couldn't (?:find|resolve)|does not exist|doesn't exist|undefined:|is not defined|cannot open"
-    r"|unable to (?:find|resolve|locate|load)|unresolved|no (?:\w+ )?(?:named|matching|matches"
-    r"|attribute"
-    r"|member|field|method)|not in scope|undeclared|unknown|missing|has no|is not (?:a member"
-    r"|recognized"
-    r"|installed)|not declared|no(?:t| )exported|undefined (?:reference|symbol)",
+    r"|resolve|be found)|couldn't (?:find|resolve)|does not exist|doesn't exist|undefined:"
+    r"|is not defined|cannot open|unable to (?:find|resolve|locate|load)|unresolved"
+    r"|no (?:\w+ )?(?:named|matching|matches|attribute|member|field|method)|not in scope"
+    r"|undeclared|unknown|missing|has no|is not (?:a member|recognized|installed)|not declared"
+    r"|no(?:t| )exported|undefined (?:reference|symbol)",
     re.IGNORECASE,
 )
 """What is not there: its name is the cause."""
@@ -202,23 +171,6 @@ _SCHEMA: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A database that is behind its code, whatever the column: a migration is missing."""
-_TESTS: Final = tuple(
-    lazy_pattern(one)
-    for one in (
-        r"^(?:FAILED|ERROR) (?P<test>\S+::\S+)",
-        r"^(?:ERROR|FAIL): (?P<test>\w+) \(",
-        r"^_{3,} (?:ERROR \w+ \w+ of )?(?P<test>[\w.\[\]-]+) _{3,}$",
-        r"^\s*--- FAIL: (?P<test>\S+)",
-        r"^---- (?P<test>\S+) stdout ----",
-        r"^test (?P<test>\S+) \.\.\. FAILED",
-        r"^\s*FAIL\s+\[[^\]]*\] \S+ (?P<test>\S+)",
-        r"^\s*● (?P<test>.+ › .+)$",  # noqa: RUF001 signs of tools
-        r"^\s*(?:FAIL|×|❯)\s+\S+ > (?P<test>.+)$",  # noqa: RUF001 signs of tools
-        r"^(?:\[ERROR\]\s+)?(?P<test>[\w.]*[A-Z]\w+\.\w+)(?::\d+| --| »)",
-        r"^(?P<test>[A-Z]\w+ > \w+)\(\) FAILED",
-    )
-)
-_PART: Final = lazy_pattern(r"::| > | › |\.")  # noqa: RUF001 signs of tools
 _FRAMES: Final = tuple(
     (lazy_pattern(one), is_last)
     for one, is_last in (
@@ -285,9 +237,8 @@ _ASKING: Final = lazy_pattern(
 """Commands whose exit status 1 is an answer."""
 _MISTYPED: Final = lazy_pattern(
     r"command not found|not a git command|unrecognized (?:arguments?|option)"
-    r"|no such (?:sub)?command|unknown (?:option|flag|command|argument|shorthand)"
-    r"|invalid option|missing script:"
-    r"|unexpected argument '|unknown lifecycle phase|file or directory not found:"
+    r"|no such (?:sub)?command|unknown (?:option|flag|command|argument|shorthand)|invalid option"
+    r"|missing script:|unexpected argument '|unknown lifecycle phase|file or directory not found:"
     r"|is not recognized as an internal",
     re.IGNORECASE,
 )
@@ -355,12 +306,10 @@ class Failure:
     """What a failed command printed."""
 
     lines: tuple[FailureLine, ...]
-    tests: frozenset[str] = frozenset()
-    """Names of failed tests."""
     places: frozenset[str] = frozenset()
     """Innermost frames in own code, as "file:function"."""
     frames: tuple[str, ...] = ()
-    """The printed lines of tests and places."""
+    """The printed lines of the places."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -385,20 +334,18 @@ def read_failure(output: str) -> Failure | None:
         return None
     if len(lines) > _LINES_MAX:
         lines = [*lines[: _LINES_MAX // 2], *lines[-_LINES_MAX // 2 :]]
-    tests = dict(_tests(raw))
     places = _places(raw)
     return Failure(
         lines=tuple(lines),
-        tests=frozenset(tests),
         places=frozenset(places),
-        frames=(*tests.values(), *places.values()),
+        frames=tuple(places.values()),
     )
 
 
 def excerpt(output: str, chars_max: int) -> str:
     """Return the lines that say most, as printed; `read_failure` reads them back.
 
-    They end with the lines of the first failed tests and own frames.
+    They end with the lines of the first own frames.
     """
     failure = read_failure(output)
     if failure is None:
@@ -485,17 +432,6 @@ def _last_part(path: re.Match[str]) -> str:
     return f"«{parts[-1]}»" if parts else ""
 
 
-def _tests(raw: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names of failed tests, each with its line."""
-    for line in raw:
-        if len(line) > _LINE_CHARS_MAX:
-            continue
-        for kind in _TESTS:
-            if match := kind.search(line):
-                yield _PART.split(match["test"].partition("[")[0])[-1].strip(), line
-                break
-
-
 def _places(raw: Sequence[str]) -> dict[str, str]:
     """Return the innermost frame in own code, with its lines."""
     first: dict[str, str] = {}
@@ -519,7 +455,7 @@ def _places(raw: Sequence[str]) -> dict[str, str]:
 
 def similarity(failure: Failure, earlier: Failure, *, same_project: bool) -> float:
     """Return how like two failures are: 0 if they are different ones, else from 5 on."""
-    is_near = same_project and _is_near(failure, earlier)
+    is_near = same_project and not failure.places.isdisjoint(earlier.places)
     best = max(
         (
             _likeness(line, other, is_near=is_near, same_project=same_project)
@@ -529,13 +465,6 @@ def similarity(failure: Failure, earlier: Failure, *, same_project: bool) -> flo
         default=0.0,
     )
     return best if best >= (_SAME if same_project else _SAME_ELSEWHERE) else 0.0
-
-
-def _is_near(failure: Failure, earlier: Failure) -> bool:
-    """Return whether two failures are at the same place, or else in the same test."""
-    if failure.places and earlier.places:
-        return not failure.places.isdisjoint(earlier.places)
-    return not failure.tests.isdisjoint(earlier.tests)
 
 
 def _likeness(line: FailureLine, other: FailureLine, *, is_near: bool, same_project: bool) -> float:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from commonbrain.model.values import dataclass
-from commonbrain.text.clauses import verb_at
+from commonbrain.text.clauses import AUXILIARIES, verb_at
 from commonbrain.text.words import (
     ARTICLES,
     CONTENT,
@@ -35,7 +35,7 @@ def stems_of(words: str) -> frozenset[str]:
 CUES: Final = frozenset("now nowadays meanwhile anymore longer effective henceforth".split())
 """Words that say that something is new."""
 _PRESENT: Final = frozenset({("these", "days"), ("at", "present"), ("by", "now")})
-_EFFECTIVE: Final = ["with", "effect", "from"]
+_ONWARDS: Final = frozenset("on onwards onward".split())
 _SINCE: Final = frozenset("since starting".split())
 """Words before the time from which something is new."""
 CORRECTIONS: Final = frozenset(
@@ -91,9 +91,6 @@ PREPOSITIONS: Final = frozenset(
 )
 _OF_VALUE: Final = frozenset("in on at to with by under until behind within after from for".split())
 """Prepositions between a verb and its value: "runs on", "is stored in", "due after"."""
-_ABOUT: Final = frozenset("least most about around roughly approximately only exactly".split())
-_AT_LEAST: Final = ([*"at least".split()], [*"at most".split()], [*"up to".split()])
-_LIGHT: Final = frozenset("also already still just then again currently always".split())
 CONDITIONS: Final = frozenset("if when unless while whenever once".split())
 _JOINING: Final = frozenset("and but so because as while however therefore".split())
 _SAYING: Final = frozenset(
@@ -105,27 +102,18 @@ _PRONOUNS: Final = frozenset("i we you they it he she this that there everyone o
 BE: Final = frozenset("is are was were be been being am isn't aren't wasn't weren't".split())
 _HAVE: Final = frozenset("has have had hasn't haven't".split())
 _AUXILIARIES: Final = (
-    BE
-    | _HAVE
-    | frozenset(
-        "do does did will would can could may might must should shall doesn't don't didn't won't"
-        " can't".split()
-    )
-)
+    BE | _HAVE | AUXILIARIES | frozenset("will may might must should shall".split())
+) - {"it's", "that's", "there's"}
 _PLURAL_FORMS: Final = frozenset(
     "go live belong sit come stay remain become begin expire arrive depart meet occur".split()
 )
 """Verbs of one value whose plain form is no noun."""
-_OWN: Final = frozenset("its their his her".split())
-"""Words that say that what follows belongs to who does it."""
-_GREETINGS: Final = frozenset("dear hi hello hey".split())
 _LABELS: Final = frozenset(
     "note update fact decision important reminder warning correction fyi todo convention bug info"
     " done status changed heads".split()
 )
 """Labels before a colon that name no subject."""
 ARROWS: Final = frozenset({"->", "\u2192", "=>"})
-_DASHES: Final = frozenset({"\u2014", "\u2013"})
 NO_VERB: Final = "none"
 _CLAUSE_WORDS_MAX: Final = 80
 """Words of a sentence that are read; a longer one is a list or a log."""
@@ -158,7 +146,7 @@ def split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 
 def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:
     """Split a sentence where another clause with a subject and a verb begins."""
-    start, sentence = _after_greeting(sentence), sentence[:_CLAUSE_WORDS_MAX]
+    start, sentence = 0, sentence[:_CLAUSE_WORDS_MAX]
     # A condition belongs to what follows: "If it rains, we meet in the hall".
     is_conditional = bool(sentence) and sentence[0].plain in CONDITIONS
     for at, word in enumerate(sentence):
@@ -167,25 +155,17 @@ def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:
         rest = sentence[at + 1 :]
         is_comma = word.written == "," and _opens_clause(rest) and _has_verb(sentence[start:at])
         is_colon = word.written == ":" and _has_verb(rest)
-        is_dash = word.written in _DASHES and _has_verb(rest)
         is_that = word.plain == "that" and sentence[at - 1].plain in _SAYING
         if is_that and any(one.sort is Sort.NEGATION for one in sentence[start:at]):
             # "We did not find that ..." asserts nothing.
             return
-        if is_comma or is_dash or (is_colon and _has_verb(sentence[start:at])):
+        if is_comma or (is_colon and _has_verb(sentence[start:at])):
             yield sentence[start:at]
-        if is_comma or is_dash or is_that or (is_colon and _has_verb(sentence[start:at])):
+        if is_comma or is_that or (is_colon and _has_verb(sentence[start:at])):
             start = at + 1
             while start < len(sentence) and sentence[start].plain in _JOINING:
                 start += 1
     yield sentence[start:]
-
-
-def _after_greeting(words: Sequence[Word]) -> int:
-    """Return where a sentence begins after "Dear colleagues,"."""
-    if not words or words[0].plain not in _GREETINGS:
-        return 0
-    return next((n + 1 for n, word in enumerate(words[:5]) if word.written == ","), 0)
 
 
 def _has_verb(words: Sequence[Word]) -> bool:
@@ -265,25 +245,13 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
         end = None
         if (plain, after) in _PRESENT:
             end = at + 2
-        elif plain == "with" and [word.plain for word in words[at : at + 3]] == _EFFECTIVE:
-            end = _end_of_phrase(words, at + 3)
         elif plain in _SINCE or (plain, after) == ("as", "of"):
             end = _end_of_phrase(words, at + (1 if plain in _SINCE else 2))
         elif plain == "from":
-            on = next(
-                (
-                    n
-                    for n in range(at + 1, min(at + 6, len(words)))
-                    if words[n].plain in {"on", "onwards", "onward"}
-                ),
-                None,
-            )
-            following = words[on + 1].plain if on is not None and on + 1 < len(words) else ""
-            if on is not None and (
-                after in {"now", "this", "next", "today", "tomorrow"}
-                or following in {"", ","}
-                or following in ARTICLES
-            ):
+            near = range(at + 2, min(at + 6, len(words)))
+            on = next((n for n in near if words[n].plain in _ONWARDS), None)
+            follows = any(word.is_content for word in words[on + 1 : on + 2]) if on else False
+            if on is not None and (after == "now" or not follows):
                 end = on + 1
             elif after in {"next", "today", "tomorrow", "now"}:
                 end = at + (3 if after == "next" else 2)
@@ -299,12 +267,8 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
 def _end_of_phrase(words: Sequence[Word], start: int) -> int:
     """Return the end of the noun phrase that begins at a place."""
     at = start
-    is_number = at < len(words) and words[at].sort is Sort.NUMBER
     while at < len(words):
         word = words[at]
-        # "Since 06:00 the alerts ..." and "since 1 March all alerts ..." end with the date.
-        if is_number and at > start and not is_of_time(word):
-            break
         is_next = word.plain in ARTICLES | _PRONOUNS | _AUXILIARIES and at > start
         if word.sort is Sort.STOP or is_next or (word.plain in PREPOSITIONS and word.plain != "of"):
             break
@@ -384,13 +348,9 @@ def read_statement(words: Sequence[Word], place: int) -> Frame:
         at += 1
     if at < len(words) and (not verb or _is_participle(words, at)):
         verb, at = words[at].stem, at + 1
-        while at < len(words) and words[at].plain in _LIGHT | CUES:
+        while at < len(words) and words[at].plain in CUES:
             at += 1
     preposition = ""
-    while at < len(words) and (
-        words[at].plain in _ABOUT or [w.plain for w in words[at : at + 2]] in _AT_LEAST
-    ):
-        at += 1
     if at < len(words) and words[at].plain in _OF_VALUE:
         preposition, at = words[at].plain, at + 1
     before, rest = words[:place], words[at:]
@@ -406,7 +366,7 @@ def read_statement(words: Sequence[Word], place: int) -> Frame:
 
 def _is_light(word: Word) -> bool:
     return (
-        word.plain in _AUXILIARIES | CUES | _LIGHT
+        word.plain in _AUXILIARIES | CUES
         or word.sort in {Sort.MODAL, Sort.NEGATION}
         or ("'" in word.plain and word.plain.partition("'")[0] in _PRONOUNS)
     )
@@ -507,7 +467,7 @@ def read_report(words: Sequence[Word], place: int | None) -> Frame | None:
     subject, named = words[: at if is_active or place is None else place], words[at + 1 : first]
     # Who did it is not what changed: "The board raised the fee to 20 euros".
     opens = named[0].plain if named else ""
-    has_object = bool(keys_of(named)) and opens not in PREPOSITIONS | _OWN | {"up", "down"}
+    has_object = bool(keys_of(named)) and opens not in PREPOSITIONS | {"up", "down"}
     is_done = at > 0 and plain[at - 1] in BE
     before = list(named) if has_object and not is_done else [*subject, *named]
     if source is not None and source > to:

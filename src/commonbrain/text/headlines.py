@@ -3,8 +3,7 @@
 Each sentence is scored by a few features of its words: a subject with a verb that says how things
 are, a result, a number, a name, a denial. What "I" or "we" did, greetings and thanks score low. If
 the best sentence does not fit, its best part is taken: from where a clause begins to where a clause
-or phrase ends, or its subject with a later predicate. Code, tables and mail headers give a headline
-only for want of sentences.
+or phrase ends. Code, tables and mail headers give a headline only for want of sentences.
 
 Every pattern is linear on hostile text: none repeats within a repeat over the same characters.
 """
@@ -17,6 +16,7 @@ from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.text.clauses import is_order
 from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.salience import COURTEOUS_WORDS
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import (
     ARTICLES,
@@ -164,10 +164,7 @@ _SPEAKERS: Final = _words("i we i'm i've i'd i'll we've we're we'd we'll my our 
 _BACK: Final = _words("it its this that these those they he she")
 """Openings that an earlier sentence explains."""
 _BINDING: Final = _words("must cannot should shall only forbidden prohibited until")
-_SOCIAL: Final = _words(
-    "hi hello hey dear thanks thank greetings regards cheers welcome congrats sorry please hope"
-    " enjoy morning evening good nice lovely love kind bye happy ok okay yes you your"
-)
+_SOCIAL: Final = COURTEOUS_WORDS | _words("dear please hope ok okay you your")
 """Words of greetings and thanks, and those that address a reader."""
 _RESULT: Final = lazy_pattern(
     r"\b(?:turn(?:s|ed) out|decided|decisions?|results?|outcome|conclusion|cause[ds]?|agreed"
@@ -265,20 +262,13 @@ def _fits(text: str) -> bool:
 def _parts(tokens: Sequence[str]) -> Iterator[tuple[str, float]]:
     """Yield the parts of a sentence that fit and can stand alone, with their scores."""
     plain = [one.casefold().replace("\u2019", "'").strip(_EDGE) for one in tokens]
-    subject = _subject_of(tokens, plain)
-    predicates = [
-        at
-        for at in range(len(subject.split()) + 1, len(tokens))
-        if subject and tokens[at - 1].endswith((",", ")")) and _begins_with_verb(plain[at:])
-    ]
-    head = f"{subject} {_ELLIPSIS} " if predicates else ""
-    starts = predicates or [at for at in range(len(tokens)) if _is_start(tokens, plain, at=at)]
+    starts = [at for at in range(len(tokens)) if _is_start(tokens, plain, at=at)]
     for start in starts:
         opening = plain[start + 1 : start + 2] if plain[start] in _JOINING else plain[start:][:1]
         tried = set[float]()
         for end in range(min(len(tokens), start + HEADLINE_WORDS_MAX), start + 3, -1):
             part = " ".join(tokens[start:end])
-            text = head + (part if end == len(tokens) else f"{part.rstrip(' ,;:(')}{_ELLIPSIS}")
+            text = part if end == len(tokens) else f"{part.rstrip(' ,;:(')}{_ELLIPSIS}"
             cut = _cut(tokens, plain, end=end)
             # A shorter part that is cut no better says no more.
             if cut is None or cut in tried or not _fits(text):
@@ -286,11 +276,11 @@ def _parts(tokens: Sequence[str]) -> Iterator[tuple[str, float]]:
             tried.add(cut)
             clauses = [at for at in starts if start + 1 < at < end]
             has_intro = any(tokens[at - 1].endswith(":") for at in clauses)
-            is_dependent = not (head or clauses) and not _DEPENDENT.isdisjoint(opening)
+            is_dependent = not clauses and not _DEPENDENT.isdisjoint(opening)
             is_vague = start > 1 and plain[start] in _BACK
             # Who opens a part says nothing about where the sentence is cut.
             values = {**features(text, content_max=_PART_CONTENT_MAX), "is_of_speaker": 0.0}
-            if start <= 1 or head or values["has_verb"]:
+            if start <= 1 or values["has_verb"]:
                 costs = cut + (has_intro or is_vague) + _DEPENDENT_COSTS * is_dependent
                 yield text, _score(values) - costs
 
@@ -321,16 +311,6 @@ def _opens_clause(tokens: Sequence[str]) -> bool:
     end = next((n for n, one in enumerate(tokens) if one.endswith(",") or one in _JOINING), None)
     words = read_words(" ".join(tokens[: None if end is None else end + 1]))
     return place_of_verb(words) is not None and not _begins_with_verb(tokens)
-
-
-def _subject_of(tokens: Sequence[str], plain: Sequence[str]) -> str:
-    """Return the subject before an insertion: "Customer 4471 (of 2019)", "Alma, who ..."."""
-    for at in range(1, min(len(tokens), _SUBJECT_WORDS_MAX)):
-        if tokens[at - 1].endswith(",") or tokens[at].startswith("("):
-            subject = " ".join(tokens[:at]).rstrip(_EDGE)
-            is_other = plain[0] in _DEPENDENT | PREPOSITIONS or features(subject)["has_verb"]
-            return "" if is_other else subject
-    return ""
 
 
 def _begins_with_verb(plain: Sequence[str]) -> bool:

@@ -34,10 +34,9 @@ _ASKED: Final = lazy_pattern(
 )
 """A question asks for a wish, and states none."""
 _LASTING: Final = (
-    r"(?:from (?:now|here|today) on(?:wards?)?|going forward|in (?:the )?future|by default"
-    r"|(?:every|each) time|whenever|when asked|at all times"
-    r"|(?:when|if) (?:i|we|you|someone) (?:ask|mention|request|write|cite|say|talk|send|need|use)"
-    r"\b)"
+    r"(?:from (?:now|here|today) on(?:wards?)?|going forward|in (?:the )?future|by default|(?:every"
+    r"|each) time|whenever|when asked|at all times|(?:when|if) (?:i|we|you|someone) (?:ask|mention"
+    r"|request|write|cite|say|talk|send|need|use)\b)"
 )
 _NOT: Final = r"(?:do not|don't)"
 _OPENING: Final = (

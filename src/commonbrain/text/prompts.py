@@ -17,23 +17,16 @@ _BLOCK: Final = lazy_pattern(r"<([A-Za-z]+(?:[-_][A-Za-z]+)+)\b[^<>]*>.*?</\1>",
 """A tag of a client and its content: `<task-notification>`, `<local-command-stdout>`. The names of
 HTML elements have neither a hyphen nor an underscore."""
 _NOTICE: Final = lazy_pattern(
-    r"<[a-z]+(?:[-_][a-z]+)+\b[^<>]*>"
-    r"|\[(?:Request interrupted|System notification)"
-    r"|This session is being continued from a previous conversation"
-    r"|Caveat: The messages below"
-    r"|(?:Please )?continue (?:the conversation )?from where (?:you|we) left"
-    r"|(?:Stop|\w*ToolUse|UserPromptSubmit|SessionStart|SubagentStop) hook (?:feedback|error)"
-    r"|Base directory for this skill:"
-    r"|# \S+\.md instructions for "
-    r"|(?:Another|A) \w+ (?:session|agent) sent a message"
-    r"|(?:Your|The|A) background (?:task|command|agent|job)\b"
+    r"<[a-z]+(?:[-_][a-z]+)+\b[^<>]*>|\[(?:Request interrupted|System notification)"
+    r"|This session is being continued from a previous conversation|Caveat: The messages below"
+    r"|(?:Please )?continue (?:the conversation )?from where (?:you|we) left|(?:Stop|\w*ToolUse"
+    r"|UserPromptSubmit|SessionStart|SubagentStop) hook (?:feedback|error)"
+    r"|Base directory for this skill:|# \S+\.md instructions for |(?:Another|A) \w+ (?:session"
+    r"|agent) sent a message|(?:Your|The|A) background (?:task|command|agent|job)\b"
     r"|(?:Background )?(?:task|command|agent) \S+ (?:completed|finished|failed|was stopped)\b"
-    r"|The user (?:opened|selected|attached|interrupted|doesn't want|sent)\b"
-    r"|(?:Tool|Function) (?:loaded|result|output|use|ran)\b"
-    r"|Unknown (?:skill|slash command|command):"
-    r"|Exit code:? \d"
-    r"|API Error\b"
-    r"|\[?(?:Image|Attachment)[: #]",
+    r"|The user (?:opened|selected|attached|interrupted|doesn't want|sent)\b|(?:Tool"
+    r"|Function) (?:loaded|result|output|use|ran)\b|Unknown (?:skill|slash command|command):"
+    r"|Exit code:? \d|API Error\b|\[?(?:Image|Attachment)[: #]",
     re.IGNORECASE,
 )
 """The beginnings of notices of Claude Code, Codex, Cursor and Gemini. A person who

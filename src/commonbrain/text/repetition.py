@@ -23,7 +23,6 @@ from commonbrain.text.words import (
     Word,
     is_past,
     read_words,
-    stem,
 )
 
 _NAMING: Final = frozenset({Sort.NAME, Sort.CODE, Sort.NUMBER})
@@ -39,12 +38,6 @@ _NEGATIVE_PRONOUNS: Final = frozenset("nobody nothing nowhere none neither".spli
 _AUTHORS: Final = frozenset("we i you they".split())
 """Subjects that a passive leaves out: "we chose X", "X was chosen"."""
 _FUTURE: Final = frozenset("will shall plan planned plans going todo".split())
-_PLANNING: Final = frozenset("plan need want".split())
-"""Words of a plan that the report of it leaves out."""
-_RECURRING: Final = frozenset(
-    map(stem, "hourly daily nightly weekly monthly quarterly yearly annually fortnightly".split())
-)
-_ASKING: Final = lazy_pattern(r"(?:is|are|was|were|has|have|had|did|do|does)\b", re.IGNORECASE)
 _SAME_MODAL: Final = {"ought": "should", "shall": "must", "required": "must", "might": "may"}
 _ALL: Final = frozenset("every each everything everyone everybody entire always any".split())
 """Quantifiers that say the same as "all"."""
@@ -53,17 +46,10 @@ _EMPTY: Final = frozenset(
     " regards simply actually kindly".split()
 )
 """Words without meaning of their own."""
-_OPENINGS: Final = frozenset(
-    "note nb reminder fyi thanks hello hi well ok okay remember important oh yes just know you and"
-    " heads up quick todo task".split()
-)
-"""Words without meaning before a sentence."""
 _BEFORE_PARTICIPLES: Final = frozenset(
     "is are be been being was were has have had get gets got a an the".split()
 )
 _WONT: Final = lazy_pattern(r"\bwo(?=n't\b)", re.IGNORECASE)
-_IN_FULL: Final = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
-_CONTRACTED: Final = lazy_pattern(r"(?<=\w)'(?:m|re|ve|ll)\b", re.IGNORECASE)
 _SHORTENED: Final = lazy_pattern(r"n't\b|(?<=\bcan)not\b", re.IGNORECASE)
 _LISTING: Final = frozenset("and or nor as well plus".split())
 """Words between parts that may stand in any order."""
@@ -88,8 +74,6 @@ class _Said:
     """Operators, quantifiers, modals and conditions."""
     is_denied: bool
     tense: str
-    denied: frozenset[str]
-    """The content words after a negation, up to the next stop."""
     is_passive: bool
     has_agent: bool
     """Whether it says by whom: "was paid by Ann"."""
@@ -99,8 +83,7 @@ class _Said:
 @lru_cache(maxsize=_CACHED)
 def _read(sentence: str) -> _Said:
     full = _SHORTENED.sub(" not", _WONT.sub("will", sentence.replace("\u2019", "'")))
-    full = _CONTRACTED.sub(lambda match: _IN_FULL[match[0].lower()], full)
-    words = _without_opening([word for word in read_words(full) if word.plain not in _EMPTY])
+    words = [word for word in read_words(full) if word.plain not in _EMPTY]
     plain = [word.plain for word in words]
     meaningful = [word for word in words if word.is_content and word.plain not in _SAME_MODAL]
     is_passive = any(one.plain in BE and is_past(other.plain) for one, other in pairwise(words))
@@ -111,20 +94,10 @@ def _read(sentence: str) -> _Said:
         marks=frozenset(filter(None, _marks(words, is_passive=is_passive, has_denial=denials > 0))),
         is_denied=denials % 2 == 1,
         tense=_tense(words),
-        denied=frozenset(_denied(words)),
         is_passive=is_passive,
         has_agent="by" in plain,
         asks="?" in plain,
     )
-
-
-def _without_opening(words: Sequence[Word]) -> Sequence[Word]:
-    """Drop what only opens a sentence, up to a comma or colon: "Reminder: ...", "Oh yes, ..."."""
-    at = 0
-    while at < len(words) and words[at].plain in _OPENINGS:
-        at += 1
-    is_opening = 0 < at < len(words) and words[at].written in {",", ":", "!"}
-    return words[at + 1 :] if is_opening else words
 
 
 def _key(word: Word) -> str:
@@ -166,14 +139,6 @@ def _tense(words: Sequence[Word]) -> str:
     return "past" if has_past or not PAST_AUXILIARIES.isdisjoint(plain) else "present"
 
 
-def _denied(words: Sequence[Word]) -> Iterator[str]:
-    is_denied = False
-    for word in words:
-        is_denied = word.sort is not Sort.STOP and (is_denied or word.sort is Sort.NEGATION)
-        if is_denied and word.is_content:
-            yield _key(word)
-
-
 def adds_nothing(text: str, *, known: str) -> bool:
     """Return whether each sentence of a text is one of a known text in other words, in order."""
     own = [one for one in map(_read, split_sentences(text)) if one.content]
@@ -186,33 +151,6 @@ def adds_nothing(text: str, *, known: str) -> bool:
     return all(any(_are_same(one, other) for other in rest) for one in own)
 
 
-def carries_out(text: str, *, plan: str) -> bool:
-    """Return whether a sentence reports as done what a plan says, in the same words.
-
-    "Added retries to the mailer" and "Retries were added to the mailer on Monday" do what "Add
-    retries to the mailer" says. A sentence that names anything else, or a condition, does not.
-    """
-    sentences = [split_sentences(one) for one in (text, plan)]
-    if any(len(one) != 1 for one in sentences) or _ASKING.match(text):
-        return False
-    done, planned = (_read(one) for [one] in sentences)
-    aim = [key for key in _names(planned) if key not in _PLANNING]
-    names = _names(done)
-    while len(names) > len(aim) and (names[-1][0].isdigit() or names[-1] in GROUP_OF):
-        names = names[:-1]
-    if done.is_passive:
-        # The verb comes after what it is done to.
-        names = [
-            *(key for key in names[1:] if key in aim[:1]),
-            *(k for k in names if k not in aim[:1]),
-        ]
-    is_done = done.is_passive or (done.tense == "past" and planned.tense != "past")
-    is_once = not _RECURRING.intersection(aim) and "all" not in planned.marks
-    is_limited = done.is_denied or done.asks or planned.is_denied or "be" in done.order
-    is_limited |= bool(done.marks - planned.marks - _AUTHORS - {"on", "in"})
-    return len(aim) >= _WORDS_MIN and names == aim and is_done and is_once and not is_limited
-
-
 def _are_same(one: _Said, other: _Said) -> bool:
     # "Ann paid Bob" is "Bob was paid by Ann", not "Ann was paid by Bob".
     has_other_voice = one.is_passive != other.is_passive
@@ -223,7 +161,6 @@ def _are_same(one: _Said, other: _Said) -> bool:
         and one.is_denied == other.is_denied
         and one.tense == other.tense
         and one.asks == other.asks
-        and one.denied == other.denied
     )
     if not is_alike or (has_other_voice and _is_order(one, other)):
         return False

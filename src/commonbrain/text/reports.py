@@ -16,6 +16,7 @@ from commonbrain.model.values import dataclass
 from commonbrain.text.clauses import is_question
 from commonbrain.text.frames import BE, DATES, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.salience import COURTEOUS_WORDS
 from commonbrain.text.segmentation import pieces, split_sentences
 from commonbrain.text.words import (
     ARTICLES,
@@ -78,8 +79,7 @@ _SUBORDINATE: Final = lazy_pattern(
 )
 _LABEL: Final = lazy_pattern(
     r"\W*(?:(?P<decided>decision|decided|agreed)|(?P<open>action(?: item)?|(?:still )?open"
-    r"|(?:open )?question(?: for \w+)?|not done|to-?do)"
-    r"|result|update|fyi|note|postmortem)\s*:\s*",
+    r"|(?:open )?question(?: for \w+)?|not done|to-?do)|result|update|fyi|note|postmortem)\s*:\s*",
     re.IGNORECASE,
 )
 _LEAD: Final = lazy_pattern(
@@ -132,10 +132,7 @@ def without_lead(text: str) -> str:
     return (rest if len(rest.split()) > 1 else plain).rstrip(" .;,")
 
 
-_GREETINGS: Final = frozenset(
-    "good hi hello hey hm ok okay thanks thank great nice sorry see bye welcome congratulations"
-    " lunch yes yep nope sure agreed done waited heartbeat".split()
-)
+_GREETINGS: Final = COURTEOUS_WORDS | frozenset("hm ok okay see lunch agreed done waited".split())
 _GREETING_WORDS_MAX: Final = 9
 _ADVERBS: Final = frozenset(
     "now also still just then again already all both once soon only next currently".split()

@@ -30,7 +30,7 @@ _COURTESY: Final = (
     ",got it,hope you,morning all,merci,danke,gern,gracias"
 )
 _COURTESIES: Final = Phrases(_COURTESY)
-_COURTEOUS_WORDS: Final = frozenset(_COURTESY.split(","))
+COURTEOUS_WORDS: Final = frozenset(_COURTESY.split(","))
 _COURTESY_WITHIN: Final = 8
 """Opening words of which one of courtesy marks small talk."""
 _RANDOM_KEYS: Final = lazy_pattern(r"\w*(?:qwer|asdf|sdfg|zxcv|hjkl|([a-z])\1\1)\w*")
@@ -110,7 +110,7 @@ def _says_something(word: Word) -> bool:
     is_written = any(map(str.isalnum, word.plain))
     # Unlike an abbreviation such as IEEE.
     is_random = word.written.islower() and _RANDOM_KEYS.fullmatch(word.plain)
-    return is_written and word.plain not in _COURTEOUS_WORDS and not is_random
+    return is_written and word.plain not in COURTEOUS_WORDS and not is_random
 
 
 def _stated(text: str, words: Sequence[Word], *, content: Sequence[Word]) -> float:

@@ -115,9 +115,8 @@ _LEANING: Final = _any(
 
 _VERB: Final = (
     r"(?!(?:mind|the|an?|been|had|saw|seen|said|did|went|is|are|was|were|be|happen|get|see|hit|fail"
-    r"|end|know|work|at|in|on|for|from|with|when|if|by|to|too|so|as|have)\b"
-    r"|(?:return|show|display|render|throw|close|hide|reject|drop)\b(?! me\b))"
-    r"[a-z]+(?<!ing)(?<!ed)(?<![^s]s)\b"
+    r"|end|know|work|at|in|on|for|from|with|when|if|by|to|too|so|as|have)\b|(?:return|show|display"
+    r"|render|throw|close|hide|reject|drop)\b(?! me\b))[a-z]+(?<!ing)(?<!ed)(?<![^s]s)\b"
 )
 """What people do; what programs do is no rule for the agent."""
 _ORDER: Final = rf"(?:always|never(?:,? ever)?) (?:\w+ly )?{_VERB}"

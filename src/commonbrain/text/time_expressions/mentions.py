@@ -46,9 +46,8 @@ _DAYS_MAX: Final = 100
 """Days of a period whose mentions are searched; a longer one is asked for by its topic."""
 
 _COMING: Final = (
-    r"will|'ll|won't|shall|must|should|can|may|has to|have to|going to"
-    r"|(?:it|he|she|that|there)'s|to be(?:\s+\w+ed)?"
-    r"|(?:is|are|am|isn't|aren't|be)(?:\s+(?:not|now|being))?(?:\s+\w+ed)?"
+    r"will|'ll|won't|shall|must|should|can|may|has to|have to|going to|(?:it|he|she|that|there)'s"
+    r"|to be(?:\s+\w+ed)?|(?:is|are|am|isn't|aren't|be)(?:\s+(?:not|now|being))?(?:\s+\w+ed)?"
     r"|(?:agreed|decided|planned|promised|wants?|wanted|needs?|supposed|expected|hopes?|due) to"
 )
 _PAST: Final = (

@@ -41,25 +41,22 @@ from commonbrain.text.time_expressions.grammar import (
 )
 
 _HINT: Final = lazy_pattern(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?|\d0s"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|on the \w+"
-    r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{2,6})?"
-    r"|(?:last|past|previous|this|current|next|coming)\s+(?:\w+\s+){0,3}(?:second|sec|minute|min"
-    r"|hour|hr|day|week|month|quarter|year|yr|decade|morning|afternoon|evening|night|spring|summer"
-    r"|autumn|fall|winter|business|working)s?|the (?:spring|summer|autumn|fall|winter)|q[1-4]"
-    r"|in (?:\w+ ){1,2}(?:day|week|month|year)s?|from (?:now|today)"
-    r"|(?:end|start|beginning|middle) of the)\b",
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?"
+    r"|\d0s|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|on the \w+|(?:jan|feb|mar|apr|may|june?"
+    r"|july?|aug|sept?|oct|nov|dec)(?:[a-z]{2,6})?|(?:last|past|previous|this|current|next"
+    r"|coming)\s+(?:\w+\s+){0,3}(?:second|sec|minute|min|hour|hr|day|week|month|quarter|year|yr"
+    r"|decade|morning|afternoon|evening|night|spring|summer|autumn|fall|winter|business|working)s?"
+    r"|the (?:spring|summer|autumn|fall|winter)|q[1-4]|in (?:\w+ ){1,2}(?:day|week|month|year)s?"
+    r"|from (?:now|today)|(?:end|start|beginning|middle) of the)\b",
     re.IGNORECASE,
 )
 """Every expression contains one of these; most queries contain none and are not parsed further."""
 # Months and weekdays must be capitalized, because "may" and "march" are words too.
 _NAMED: Final = lazy_pattern(
-    r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|(?:19|20)\d\d"
-    r"|(?:last|past|previous|this|next|coming)\s+(?:\w+\s+)?"
-    r"(?:day|week|weekend|month|quarter|year|morning|evening|night|spring|summer|autumn|fall"
-    r"|winter)s?)"
-    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?"
-    r"|January|February|March|April|May|June|July|August|September|October|November|December)\b"
+    r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|(?:19|20)\d\d|(?:last|past|previous|this|next"
+    r"|coming)\s+(?:\w+\s+)?(?:day|week|weekend|month|quarter|year|morning|evening|night|spring"
+    r"|summer|autumn|fall|winter)s?)|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February"
+    r"|March|April|May|June|July|August|September|October|November|December)\b"
 )
 _READ: Final = 500
 """Characters of a query that are parsed."""
@@ -169,8 +166,7 @@ _UNITS_AWAY: Final = rf"{COUNT}\s+{UNIT}\s+(?P<side>before|after|prior to)\s+{_T
 _WHAT: Final = r"(?P<what>day|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 _PIECE: Final = (
     # A verb otherwise: "talks start next week", "we start in June".
-    r"(?P<piece>early|late|mid|(?:middle|start|beginning|end)(?=\s+of\b)"
-    r"|(?:first|second)\s+half"
+    r"(?P<piece>early|late|mid|(?:middle|start|beginning|end)(?=\s+of\b)|(?:first|second)\s+half"
     r"|(?:first|second|third|fourth|last)\s+week)"
 )
 _TO: Final = r"to|until|till|through|thru|-|–"  # noqa: RUF001 as typed
