@@ -362,6 +362,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("JB-13", "A queued job names what runs it and where its result is."),
     Adopted("JB-14", "An episode drops an open point only if its own subject settles it."),
     Adopted("JB-15", "An episode leaves out no open point for its length."),
+    Adopted("JB-30", "An episode of a day has more than one of its events."),
+    Adopted("JB-31", "An episode leaves out no question that a label calls open."),
     # Observability
     Adopted("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
     Adopted("OB-02", "status counts calls and errors and gives latencies by tool."),
