@@ -167,14 +167,14 @@ TWELVE = (
 )
 
 
-@pytest.mark.requirement("JB-30")
+@pytest.mark.requirement("JB-16")
 def test_digest_of_twelve_unrelated_events_has_several_of_them() -> None:
     summary = digest([SourceText(text=text, at=NOON) for text in TWELVE])
 
     assert len({of for point in summary.points for of in point.of}) > 1
 
 
-@pytest.mark.requirement("JB-31")
+@pytest.mark.requirement("JB-17")
 def test_digest_keeps_an_open_question_that_a_label_marks() -> None:
     texts = (
         "We decided that scripts on production tables run in batches of 5,000 rows.",
