@@ -175,7 +175,7 @@ def test_digest_of_twelve_unrelated_events_has_several_of_them() -> None:
 
 
 @pytest.mark.requirement("JB-17")
-def test_digest_keeps_an_open_question_that_a_label_marks() -> None:
+def test_digest_has_an_open_question_that_a_label_marks() -> None:
     texts = (
         "We decided that scripts on production tables run in batches of 5,000 rows.",
         "We decided that a second person approves every script before it runs.",

@@ -50,7 +50,7 @@ LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The Oracle migration was led by Accenture.", ()),
     ("Log in as admin, said the manual.", ()),
     ("Herr Dr. Yilmaz hat dem Vertrag zugestimmt.", ("yilmaz",)),
-    ("Laut Birgit ist der Fehler behoben, und Mit Berlin ist alles geklärt.", ("birgit",)),
+    ("Laut Birgit war der Fehler schon behoben.", ("birgit",)),
 )
 
 EVERYDAY: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -462,8 +462,8 @@ class Doctor:
     def _reflection(self) -> Finding:
         detail = (
             f"{self.services.reflector.name} summarizes events by schedule"
-            if self.services.reflects_unasked
-            else "runs only when asked, because an episode answers 41% of the questions on one"
+            if self.services.schedules_reflection
+            else "runs only when asked, because an episode answers 39% of the questions on one"
             " thing, its events 95%; COMMONBRAIN_REFLECTOR=extractive runs it by schedule"
         )
         return Finding(check="reflection", is_sound=True, detail=detail)

@@ -112,7 +112,7 @@ def _find_due_kinds(
     due_kinds: dict[str, datetime | None] = {}
     for name, kind in JOBS.items():
         before = last_idle.get((caller.tenant, name))
-        if name == REFLECT and not services.reflects_unasked:
+        if name == REFLECT and not services.schedules_reflection:
             continue
         if kind.every is None or (before is not None and now < before + RECHECK_AFTER):
             continue

@@ -91,7 +91,7 @@ class Reflection:
 
     points: tuple[Point, ...] = ()
     headline: str = ""
-    """The period and the main subjects."""
+    """The period and the main subject."""
     claims: tuple[Point, ...] = ()
     spent: TokenCost = TokenCost()
     fault: str | None = None
@@ -143,11 +143,21 @@ class _Sentence:
         is_labelled = without_label(self.written) != self.written
         return self.role in _MUST_BE_SAID and (is_labelled or not is_question(self.written))
 
+    @property
+    def importance(self) -> tuple[bool, float]:
+        """What must be said first, by salience; the rest by content, too.
+
+        Chat is seldom decided or open, and its most salient sentences say little.
+        """
+        named = self.content.names | self.content.numbers
+        content = 1 if self.must_be_said else len(self.content.all) + len(named)
+        return self.must_be_said, (0.5 + self.salience) * content
+
 
 def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     """Choose the sentences of an episode, and those that may last as facts.
 
-    What was decided and what is open comes first, then what has most salience, as far as it fits.
+    What was decided and what is open comes first, then what has most content, as far as it fits.
     The result is deterministic. Headline and body have at most a third of the sources' tokens, more
     only for what is open, and never more than 600; texts that are too short for that have no
     summary.
@@ -160,7 +170,7 @@ def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     sentences = _without_settled(_sentences(sources))
     if not sentences:
         return Reflection(fault="nothing_said")
-    title = titled(_subjects(sentences), sources)
+    title = titled(_subject(sentences), sources)
     whole = min(sum(estimate(one.text) for one in sources), _TOKENS_MAX)
     points: list[Point] = []
     for group in _by_subject(sentences):
@@ -295,23 +305,22 @@ def _by_subject(sentences: Sequence[_Sentence]) -> Sequence[Sequence[_Sentence]]
             group.setdefault(sentence.content, sentence)
     return sorted(
         (tuple(group.values()) for group in reversed(groups.values())),
-        key=lambda group: max((one.must_be_said, one.salience) for one in group),
+        key=lambda group: max(one.importance for one in group),
         reverse=True,
     )
 
 
-_SUBJECTS_MAX: Final = 2
 _SUBJECT_WORDS_MAX: Final = 3
 _SUBJECT_CHARS_MIN: Final = 3
 
 
-def subjects(sources: Sequence[SourceText]) -> str:
-    """Return the main subjects of texts, for a headline; empty if they share none."""
-    return _subjects(_sentences(sources))
+def main_subject(sources: Sequence[SourceText]) -> str:
+    """Return the main subject of texts, for a headline; empty if they share none."""
+    return _subject(_sentences(sources))
 
 
-def _subjects(sentences: Sequence[_Sentence]) -> str:
-    """Return the phrases that most sources share; empty if they share none."""
+def _subject(sentences: Sequence[_Sentence]) -> str:
+    """Return the phrase that most sources share; empty if they share none."""
     sources: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for one in sentences:
         for is_noun, group in groupby(read_words(one.written), key=_may_be_noun):
@@ -319,12 +328,8 @@ def _subjects(sentences: Sequence[_Sentence]) -> str:
             for start in range(len(run)):
                 for end in range(start + 1, min(start + _SUBJECT_WORDS_MAX, len(run)) + 1):
                     sources[tuple(run[start:end])].add(one.of)
-    chosen: list[tuple[str, ...]] = []
-    for phrase in sorted(sources, key=lambda one: (-len(sources[one]) * len(one), one)):
-        is_new = not any(set(phrase) & set(one) for one in chosen)
-        if len(chosen) < _SUBJECTS_MAX and len(sources[phrase]) > 1 and is_new:
-            chosen.append(phrase)
-    return ", ".join(map(" ".join, chosen))
+    shared = {phrase: len(of) * len(phrase) for phrase, of in sources.items() if len(of) > 1}
+    return " ".join(max(shared, key=lambda phrase: (shared[phrase], phrase), default=()))
 
 
 def _may_be_noun(word: Word) -> bool:
