@@ -53,7 +53,7 @@ GROUPS: Final = {
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
     "ST": 21,  # security and tenancy
-    "JB": 15,  # jobs and learning
+    "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
@@ -354,7 +354,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
     NotApplicable("JB-04", "There is no large shared model that could be trained online."),
     Adopted("JB-05", "Workers run upkeep, reflection, training and evaluation as jobs."),
-    Adopted("JB-06", "reflect starts by schedule, by enough events, by a session's end."),
+    Adopted("JB-06", "With a reflector set, reflect starts daily, by events, by a session's end."),
     NotApplicable("JB-07", "Plan runners and curators are clients like any other."),
     Replaced("JB-08", "The default embedder runs in-process; no daemon serves vectors."),
     Adopted("JB-09", "maintain runs itself when due; decay is computed, never written."),
@@ -363,6 +363,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("JB-13", "A queued job names what runs it and where its result is."),
     Adopted("JB-14", "An episode drops an open point only if its own subject settles it."),
     Adopted("JB-15", "An episode leaves out no open point for its length."),
+    Adopted("JB-16", "An episode of a day has more than one of its events."),
+    Adopted("JB-17", "An episode leaves out no question that a label calls open."),
+    Adopted("JB-18", "Without one, reflect runs only when asked, and doctor says why."),
     # Observability
     Adopted("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
     Adopted("OB-02", "status counts calls and errors and gives latencies by tool."),

@@ -243,9 +243,10 @@ class Settings(EnvironmentSettings, frozen=True):
     extractor_tokens_max: int = Field(
         default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
     )
-    reflector: str = Field(
-        default="extractive",
-        description="Summarizer for reflect: extractive (no model), ollama or openai.",
+    reflector: str | None = Field(
+        default=None,
+        description="Summarizer of events by schedule and for reflect: extractive (no model),"
+        " ollama or openai; unset: extractive, and only when you ask.",
     )
     reflector_model: Model = Field(default=None, description=_OF_MODEL)
     reflector_url: Url = Field(default=None, description=_OF_URL)

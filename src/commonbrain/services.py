@@ -263,6 +263,8 @@ class Services:
     """The space that the settings want the store to move to."""
     parameters: Parameters = DEFAULTS
     """The parameters of this process; `parameters_for` adds the policy of a tenant."""
+    schedules_reflection: bool = False
+    """Whether events are summarized by schedule and at the end of a session."""
     reflector_tokens: int = 0
     """Token limit of one reflection with a language model; the default reflector uses none."""
     session_idle: timedelta = IDLE_AFTER

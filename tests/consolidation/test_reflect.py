@@ -1,5 +1,6 @@
 """Events become episodes, their statements are proposed, and private ones stay private."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -275,9 +276,30 @@ def test_arguments_out_of_bounds_are_refused_before_a_job_runs(path: Path) -> No
     assert caught.value.code == "limit_exceeded"
 
 
+def scheduling(brain: Brain) -> Brain:
+    """Return a brain that reflects by schedule and at the end of a session."""
+    return Brain(replace(brain.services, schedules_reflection=True), brain.caller)
+
+
+@pytest.mark.requirement("JB-18")
+def test_nothing_is_summarized_by_schedule_by_default_and_doctor_says_why(path: Path) -> None:
+    with a_brain(path) as opened:
+        brain = opened.acting_as(session="s1")
+        store_events(brain, CHECKOUT)
+        brain.session.end()
+        schedule(brain.services, LOCAL_TENANT, last_idle={})
+
+        assert brain.jobs(kind="reflect").jobs == ()
+        [finding] = [one for one in brain.doctor().findings if one.check == "reflection"]
+        assert finding.is_sound
+        assert "answers 39% of the questions" in finding.detail
+        assert reflect(brain)["episodes"] == 1
+
+
 @pytest.mark.requirement("JB-06")
 def test_ending_a_session_requests_a_reflection_as_its_agent(path: Path) -> None:
-    with a_brain(path) as opened:
+    with a_brain(path) as quiet:
+        opened = scheduling(quiet)
         brain = opened.acting_as(session="s1")
         store_events(brain, CHECKOUT, scope=Scope.PRIVATE)
         brain.session.end()
@@ -293,7 +315,8 @@ def test_ending_a_session_requests_a_reflection_as_its_agent(path: Path) -> None
 def test_reflection_is_scheduled_after_a_day_or_enough_new_events(
     path: Path, clock: FakeClock
 ) -> None:
-    with a_brain(path, clock=clock) as brain:
+    with a_brain(path, clock=clock) as quiet:
+        brain = scheduling(quiet)
 
         def scheduled() -> int:
             schedule(brain.services, LOCAL_TENANT, last_idle={})

@@ -23,10 +23,12 @@ def test_episode_is_omitted_if_its_sources_are_recalled(path: Path) -> None:
         store_events(brain, CHECKOUT)
         reflect(brain)
 
-        assert set(kinds_of(brain, "errors of the checkout service")) == {Kind.EVENT}
+        assert set(kinds_of(brain, "variables of the checkout service")) == {Kind.EVENT}
 
         overrides = RetrievalOverrides(without=frozenset({"sources_first"}))
-        recalled = Recall(brain.services, brain.caller, overrides)("errors of the checkout service")
+        recalled = Recall(brain.services, brain.caller, overrides)(
+            "variables of the checkout service"
+        )
         assert Kind.EPISODE in {item.kind for item in recalled.items}
 
 

@@ -49,6 +49,8 @@ LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Read Alice in Wonderland for the demo data.", ()),
     ("The Oracle migration was led by Accenture.", ()),
     ("Log in as admin, said the manual.", ()),
+    ("Herr Dr. Yilmaz hat dem Vertrag zugestimmt.", ("yilmaz",)),
+    ("Laut Birgit war der Fehler schon behoben.", ("birgit",)),
 )
 
 EVERYDAY: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -339,6 +339,7 @@ class Doctor:
             *self._hooks(),
             self._embedder(),
             *self._reranker(),
+            self._reflection(),
             *self._trained(),
             self._space(),
             scanner.finding(scan),
@@ -457,6 +458,15 @@ class Doctor:
         except CommonbrainError as error:
             return [Finding(check="reranker", is_sound=False, detail=f"{model.name}: {error}")]
         return [Finding(check="reranker", is_sound=True, detail=f"{model.name} answers")]
+
+    def _reflection(self) -> Finding:
+        detail = (
+            f"{self.services.reflector.name} summarizes events by schedule"
+            if self.services.schedules_reflection
+            else "runs only when asked, because an episode answers 39% of the questions on one"
+            " thing, its events 95%; COMMONBRAIN_REFLECTOR=extractive runs it by schedule"
+        )
+        return Finding(check="reflection", is_sound=True, detail=detail)
 
     def _trained(self) -> list[Finding]:
         """Report a model in service that nothing runs, because its package is not installed."""

@@ -188,7 +188,7 @@ def _digest(words: Iterable[str]) -> str:
 
 
 def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
-    """Enqueue a reflection for an agent whose session stored enough; None otherwise.
+    """Enqueue a reflection, if it runs by schedule and the session stored enough; else None.
 
     It runs as that agent, because no other may see its private memories.
     """
@@ -199,7 +199,7 @@ def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
         session=session.key,
         trust_min=0.0,
     )
-    if not caller.role.covers(Role.WRITER):
+    if not (unit.services.schedules_reflection and caller.role.covers(Role.WRITER)):
         return None
     if len(unit.tx.memories.newest(unit.query_scope(raw_filter), limit=CLUSTER_MIN)) < CLUSTER_MIN:
         return None

@@ -38,6 +38,7 @@ from commonbrain.services import Services
 from commonbrain.storage.job_queue import (
     LEASE,
     MAINTAIN,
+    REFLECT,
     UPKEEP,
     JobContext,
     JobYieldedError,
@@ -111,6 +112,8 @@ def _find_due_kinds(
     due_kinds: dict[str, datetime | None] = {}
     for name, kind in JOBS.items():
         before = last_idle.get((caller.tenant, name))
+        if name == REFLECT and not services.schedules_reflection:
+            continue
         if kind.every is None or (before is not None and now < before + RECHECK_AFTER):
             continue
         last = _last_scheduled(tx, name)

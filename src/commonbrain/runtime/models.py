@@ -373,11 +373,12 @@ def make_reflector(settings: Settings) -> Reflector:
         InvalidInputError: There is no such reflector, or its settings are missing or invalid.
 
     """
-    make = _choose(REFLECTORS, settings.reflector, purpose="reflector")
+    name = settings.reflector or ExtractiveReflector.name
+    make = _choose(REFLECTORS, name, purpose="reflector")
     try:
         return make(chat_options(settings, "reflector"))
     except InvalidInputError as error:
-        return _replace_missing(settings.reflector, "reflector", missing=error)
+        return _replace_missing(name, "reflector", missing=error)
 
 
 def chat_options(settings: Settings, purpose: str) -> Options:

@@ -162,7 +162,7 @@ _BEFORE_NAMES: Final = (
     | NEGATIONS
     | frozenset(
         "yesterday today tomorrow later earlier ask tell ping thank thanks met call hi hello hey"
-        " dear cc maybe perhaps finally".split()
+        " dear cc maybe perhaps finally laut mit von für durch bei bitte frag".split()
     )
 )
 """Words that may have a capital before a person, because they begin the sentence."""
@@ -292,9 +292,10 @@ def _without_accents(word: str) -> str:
 
 
 def _is_name_word(word: str) -> bool:
-    """Return whether a word is written like a part of a name, and is no day or month."""
+    """Return whether a word is written like a part of a name, and is no title, day or month."""
     is_written = all(part[:1].isupper() for part in word.split("-")) and not word.isupper()
-    return is_written and len(word) <= _NAME_CHARS_MAX and not _is_date(word.casefold())
+    is_apart = word.casefold() in _TITLES or _is_date(word.casefold())
+    return is_written and len(word) <= _NAME_CHARS_MAX and not is_apart
 
 
 def _is_date(word: str) -> bool:

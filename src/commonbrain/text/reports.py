@@ -74,9 +74,6 @@ def _content(words: Sequence[Word]) -> Content:
 _CLAUSE_WORDS_MIN: Final = 5
 _SENTENCE_CHARS_MAX: Final = 400
 _NEXT_CLAUSE: Final = lazy_pattern(r"; |, (?:and |but |while )| [\u2013\u2014] ")
-_SUBORDINATE: Final = lazy_pattern(
-    r",? (?:so that|because|since|which|although|while) |, (?:so|as|not|who|after|before|but|and) "
-)
 _LABEL: Final = lazy_pattern(
     r"\W*(?:(?P<decided>decision|decided|agreed)|(?P<open>action(?: item)?|(?:still )?open"
     r"|(?:open )?question(?: for \w+)?|not done|to-?do)|result|update|fyi|note|postmortem)\s*:\s*",
@@ -110,12 +107,6 @@ def _split(sentence: str) -> Iterator[str]:
 def _is_whole(text: str) -> bool:
     is_long = len(text.split()) >= _CLAUSE_WORDS_MIN
     return is_long and place_of_verb(read_words(text)) is not None
-
-
-def shortened(clause: str) -> str:
-    """Return a clause without what its first subordinate clause adds."""
-    heads = (clause[: match.start()] for match in _SUBORDINATE.finditer(clause))
-    return next(filter(_is_whole, heads), clause)
 
 
 def without_label(text: str) -> str:

@@ -1,9 +1,9 @@
-"""Extractive summaries: choose the clauses of an episode, and sentences that may become facts."""
+"""Extractive summaries: choose the sentences of an episode, and those that may become facts."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,8 +13,6 @@ from typing import Final
 from commonbrain.text.capture import is_durable
 from commonbrain.text.classification import without_tags
 from commonbrain.text.clauses import is_question
-from commonbrain.text.frames import place_of_verb
-from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.quotations import without_quotations
 from commonbrain.text.reports import (
     ClauseType,
@@ -23,7 +21,6 @@ from commonbrain.text.reports import (
     read_content,
     role_of,
     settles,
-    shortened,
     states_failure,
     without_label,
     without_lead,
@@ -54,7 +51,7 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A clause or sentence of a summary, with the indexes of its sources."""
+    """A sentence of a summary, with the indexes of its sources."""
 
     text: str
     of: tuple[int, ...]
@@ -94,7 +91,7 @@ class Reflection:
 
     points: tuple[Point, ...] = ()
     headline: str = ""
-    """The period and the main subjects."""
+    """The period and the main subject."""
     claims: tuple[Point, ...] = ()
     spent: TokenCost = TokenCost()
     fault: str | None = None
@@ -120,46 +117,47 @@ _SHARE_MAX: Final = 3
 """An episode has one token for so many of its sources; what is open may take more."""
 _TOKENS_MAX: Final = 600
 """About a page; a recall has 1,400 tokens for its whole result."""
-_CLAUSES_MAX: Final = 300
-"""Candidate clauses at most; of many texts, the first clauses of each."""
+_SENTENCES_MAX: Final = 300
+"""Candidate sentences at most; of many texts, the first sentences of each."""
 _WORDS_MIN: Final = 2
-"""Clauses with fewer content words and numbers are greetings or headings."""
-_LONG_SHARE: Final = 0.25
-"""A clause that would take more of the tokens than this is reduced to its main clause."""
+"""Sentences with fewer content words and numbers are greetings or headings."""
 _MUST_BE_SAID: Final = {ClauseType.DECIDED, ClauseType.OPEN}
 """They come before what was done or noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Clause:
+class _Sentence:
     written: str
     """As it occurs in the source, without a speaker."""
     text: str
-    short: str
-    """Without what subordinate clauses add."""
+    """Without an opening that the section says, after its speaker."""
     of: int
     """Index of the source text."""
     role: ClauseType
     content: Content
-    weight: float
-    """The salience of its source, from 0.5."""
-    must_be_said: bool
-    """Whether it was decided, or is open."""
+    salience: float
 
     @property
-    def is_distinct(self) -> bool:
-        """Whether another number or negation makes it another point, not a routine result."""
-        return self.role in _MUST_BE_SAID or states_failure(self.written)
+    def must_be_said(self) -> bool:
+        """Whether it says what was decided or is open; a question does if a label says so."""
+        is_labelled = without_label(self.written) != self.written
+        return self.role in _MUST_BE_SAID and (is_labelled or not is_question(self.written))
 
-    def is_in(self, other: _Clause) -> bool:
-        """Return whether another clause says the same and more."""
-        is_same_way = self.content.is_denied == other.content.is_denied
-        return is_same_way and self.content.all <= other.content.all
+    @property
+    def importance(self) -> tuple[bool, float]:
+        """What must be said first, by salience; the rest by content, too.
+
+        Chat is seldom decided or open, and its most salient sentences say little.
+        """
+        named = self.content.names | self.content.numbers
+        content = 1 if self.must_be_said else len(self.content.all) + len(named)
+        return self.must_be_said, (0.5 + self.salience) * content
 
 
 def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
-    """Choose the clauses of an episode, and the sentences that may last as facts.
+    """Choose the sentences of an episode, and those that may last as facts.
 
+    What was decided and what is open comes first, then what has most content, as far as it fits.
     The result is deterministic. Headline and body have at most a third of the sources' tokens, more
     only for what is open, and never more than 600; texts that are too short for that have no
     summary.
@@ -169,15 +167,25 @@ def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
         claims_max: the largest number of claims.
 
     """
-    clauses = _without_routine(_without_settled(_clauses(sources)))
-    if not clauses:
+    sentences = _without_settled(_sentences(sources))
+    if not sentences:
         return Reflection(fault="nothing_said")
-    title = titled(_subjects(clauses), sources)
-    chosen = _chosen(clauses, title=title, sources=sources)
-    if not chosen:
+    title = titled(_subject(sentences), sources)
+    whole = min(sum(estimate(one.text) for one in sources), _TOKENS_MAX)
+    points: list[Point] = []
+    for group in _by_subject(sentences):
+        for one in group:
+            longer = [*points, Point(text=one.text, of=(one.of,), role=one.role)]
+            is_open = one.role is ClauseType.OPEN and one.must_be_said
+            most = whole if is_open else tokens_max(sources)
+            # No decision appears without its reversal.
+            if estimate(f"{title}\n{body_of(longer)}") > most:
+                break
+            points = longer
+    if not points:
         return Reflection(fault="too_short")
     return Reflection(
-        points=tuple(sorted(chosen, key=lambda one: (_ORDER[one.role], one.of))),
+        points=tuple(sorted(points, key=lambda one: (_ORDER[one.role], one.of))),
         headline=title,
         claims=tuple(islice(_claims(sources), claims_max)),
     )
@@ -243,158 +251,85 @@ def spoken(text: str, speaker: str | None) -> str:
     return f"{speaker}: {text}" if speaker else text
 
 
-def _clauses(sources: Sequence[SourceText]) -> list[_Clause]:
-    each = max(1, _CLAUSES_MAX // max(len(sources), 1))
+def _sentences(sources: Sequence[SourceText]) -> list[_Sentence]:
+    each = max(1, _SENTENCES_MAX // max(len(sources), 1))
     is_of_several = len({one.who for one in sources}) > 1
-    clauses = (
-        clause
+    sentences = (
+        sentence
         for of, source in enumerate(sources)
-        for clause in islice(_read(source, of=of, names_author=is_of_several), each)
+        for sentence in islice(_read(source, of=of, names_author=is_of_several), each)
     )
-    return list(islice(clauses, _CLAUSES_MAX))
+    return list(islice(sentences, _SENTENCES_MAX))
 
 
-def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Clause]:
+def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Sentence]:
     speaker = source.who if names_author else source.speaker
-    for clause in clauses_of(without_tags(without_quotations(source.text))):
-        role, content = role_of(clause), read_content(clause)
+    for sentence in split_sentences(without_tags(without_quotations(source.text))):
+        role, content = role_of(sentence), read_content(sentence)
         if role is not None and len(content.all) >= _WORDS_MIN:
-            yield _Clause(
-                written=clause,
-                text=spoken(without_lead(clause), speaker),
-                short=spoken(without_lead(shortened(clause)), speaker),
+            yield _Sentence(
+                written=sentence,
+                text=spoken(without_lead(sentence), speaker),
                 of=of,
                 role=role,
                 content=content,
-                weight=0.5 + source.weight,
-                # A question says less than a statement of what is open.
-                must_be_said=role in _MUST_BE_SAID and not is_question(clause),
+                salience=source.weight,
             )
 
 
-def _without_settled(clauses: Sequence[_Clause]) -> list[_Clause]:
-    """Drop what is open if a later clause of another text settles it."""
+def _without_settled(sentences: Sequence[_Sentence]) -> list[_Sentence]:
+    """Drop what is open if a later sentence of another text settles it."""
     return [
         one
-        for place, one in enumerate(clauses)
+        for place, one in enumerate(sentences)
         if one.role is not ClauseType.OPEN
         or not any(
             later.role in {ClauseType.DECIDED, ClauseType.DONE}
             and later.of != one.of
             and settles(later.written, point=one.written)
-            for later in clauses[place + 1 :]
+            for later in sentences[place + 1 :]
         )
     ]
 
 
-def _without_routine(clauses: Sequence[_Clause]) -> list[_Clause]:
-    """Keep the last of the results that differ in numbers alone, such as results of tests.
+def _by_subject(sentences: Sequence[_Sentence]) -> Sequence[Sequence[_Sentence]]:
+    """Group sentences with the same words: the most important first, of each the last first.
 
-    Decisions, open points and failures that differ so are all kept.
+    Of results that differ in numbers alone, such as results of tests, only the last is returned;
+    decisions, open points and failures that differ so are all returned.
     """
-    last = _last_of_subjects(clauses)
-    return [
-        one
-        for place, one in enumerate(clauses)
-        if one.is_distinct or last[one.content.words] == place
-    ]
-
-
-def _last_of_subjects(clauses: Sequence[_Clause]) -> Mapping[AbstractSet[str], int]:
-    return {one.content.words: place for place, one in enumerate(clauses)}
-
-
-def _chosen(
-    clauses: Sequence[_Clause], *, title: str, sources: Sequence[SourceText]
-) -> list[Point]:
-    """Choose the best clauses while they fit.
-
-    What was decided and what is open comes first, and what is open is never left out for its
-    length. Each clause is worth its new words, names and numbers twice, by the tokens that it
-    takes. An earlier decision follows the last on its subject, so that none appears without its
-    reversal.
-    """
-    tokens = tokens_max(sources)
-    whole = min(sum(estimate(one.text) for one in sources), _TOKENS_MAX)
-    last = _last_of_subjects(clauses)
-    covered: set[str] = set()
-    waiting = set(range(len(clauses)))
-    taken: dict[int, _Clause] = {}
-    chosen: list[Point] = []
-
-    def gain(place: int) -> tuple[bool, float, int]:
-        one = clauses[place]
-        new = one.content.all - covered
-        named = new & (one.content.names | one.content.numbers)
-        return one.must_be_said, one.weight * (len(new) + len(named)) / estimate(one.text), -place
-
-    while eligible := [
-        place for place in waiting if last[clauses[place].content.words] in {place, *taken}
-    ]:
-        best = max(eligible, key=gain)
-        waiting.discard(best)
-        one = clauses[best]
-        if any(one.is_in(other) for other in taken.values()):
-            continue
-        # Better the main clause of it than nothing of another.
-        is_long = estimate(one.text) > tokens * _LONG_SHARE
-        for text in (one.text, one.short)[is_long:]:
-            longer = [*chosen, Point(text=text, of=(one.of,), role=one.role)]
-            is_open = one.role is ClauseType.OPEN and not _is_taken_up(one, clauses[best + 1 :])
-            most = whole if one.must_be_said and is_open else tokens
-            if estimate(f"{title}\n{body_of(longer)}") <= most:
-                chosen = longer
-                taken[best] = one
-                covered |= one.content.all
-                break
-    return chosen
-
-
-def _is_taken_up(one: _Clause, later: Sequence[_Clause]) -> bool:
-    """Return whether a later clause that is not open has half of its words."""
-    words = one.content.words
-    return any(
-        2 * len(words & other.content.words) >= len(words)
-        for other in later
-        if other.role is not ClauseType.OPEN
+    groups: defaultdict[AbstractSet[str], dict[Content, _Sentence]] = defaultdict(dict)
+    for sentence in reversed(sentences):
+        group = groups[sentence.content.words]
+        if not group or sentence.role in _MUST_BE_SAID or states_failure(sentence.written):
+            group.setdefault(sentence.content, sentence)
+    return sorted(
+        (tuple(group.values()) for group in reversed(groups.values())),
+        key=lambda group: max(one.importance for one in group),
+        reverse=True,
     )
 
 
-_SUBJECTS_MAX: Final = 3
 _SUBJECT_WORDS_MAX: Final = 3
 _SUBJECT_CHARS_MIN: Final = 3
 
 
-def subjects(sources: Sequence[SourceText]) -> str:
-    """Return the main subjects of texts, for a headline; empty if they say nothing."""
-    clauses = _clauses(sources)
-    return _subjects(clauses) if clauses else ""
+def main_subject(sources: Sequence[SourceText]) -> str:
+    """Return the main subject of texts, for a headline; empty if they share none."""
+    return _subject(_sentences(sources))
 
 
-def _subjects(clauses: Sequence[_Clause]) -> str:
-    """Return the phrases that most sources share, or the best clause if they share none."""
+def _subject(sentences: Sequence[_Sentence]) -> str:
+    """Return the phrase that most sources share; empty if they share none."""
     sources: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
-    written: dict[tuple[str, ...], str] = {}
-    texts = [read_words(one.written) for one in clauses]
-    heads = {word.key for words in texts for word in words[: place_of_verb(words) or 0]}
-    for one, words in zip(clauses, texts, strict=True):
-        for is_noun, group in groupby(words, key=_may_be_noun):
-            run = list(group)
-            for phrase in (run[-size:] for size in range(1, _SUBJECT_WORDS_MAX + 1) if is_noun):
-                if phrase[-1].key in heads:
-                    key = tuple(word.key for word in phrase)
-                    sources[key].add(one.of)
-                    written.setdefault(key, " ".join(word.plain for word in phrase))
-    shared = [key for key, of in sources.items() if len(of) > 1]
-    chosen: list[tuple[str, ...]] = []
-    for key in sorted(shared, key=lambda one: (-len(sources[one]) * len(one), one)):
-        if len(chosen) < _SUBJECTS_MAX and not any(set(key) & set(one) for one in chosen):
-            chosen.append(key)
-    if not chosen:
-        return shorten_to_headline(
-            max(clauses, key=lambda one: (one.must_be_said, one.weight)).text
-        )
-    return ", ".join(written[key] for key in chosen)
+    for one in sentences:
+        for is_noun, group in groupby(read_words(one.written), key=_may_be_noun):
+            run = [word.plain for word in group if is_noun]
+            for start in range(len(run)):
+                for end in range(start + 1, min(start + _SUBJECT_WORDS_MAX, len(run)) + 1):
+                    sources[tuple(run[start:end])].add(one.of)
+    shared = {phrase: len(of) * len(phrase) for phrase, of in sources.items() if len(of) > 1}
+    return " ".join(max(shared, key=lambda phrase: (shared[phrase], phrase), default=()))
 
 
 def _may_be_noun(word: Word) -> bool:
@@ -407,7 +342,7 @@ def _may_be_noun(word: Word) -> bool:
 def _claims(sources: Sequence[SourceText]) -> Iterator[Point]:
     """Return the sentences that may last, the most informative first."""
     lasting = [
-        (role_of(sentence) in _MUST_BE_SAID, 0.5 + source.weight, sentence, of)
+        (role_of(sentence) in _MUST_BE_SAID, source.weight, sentence, of)
         for of, source in enumerate(sources)
         for one in split_sentences(without_tags(without_quotations(source.text)))
         # All of it, without its label, or one of its clauses.

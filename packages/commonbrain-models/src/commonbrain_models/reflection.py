@@ -22,8 +22,8 @@ from commonbrain.text.summaries import (
     TokenCost,
     fitted,
     is_stated,
+    main_subject,
     spoken,
-    subjects,
     titled,
 )
 from commonbrain_models.chat import OLLAMA_CHAT, OPENAI_CHAT, ChatClient, ChatFamily
@@ -97,7 +97,7 @@ class ChatReflector:
             return Reflection(spent=spent, fault="reply_unusable")
         sure = (one for one in _grounded_claims(answer.facts, sources) if is_claimable(one.text))
         is_grounded = is_stated(answer.headline, [one.text for one in sources])
-        subject = answer.headline if is_grounded else subjects(sources)
+        subject = answer.headline if is_grounded else main_subject(sources)
         headline = shorten_to_headline(titled(subject, sources))
         fitting = fitted(points, headline=headline, sources=sources)
         if not fitting:
