@@ -234,6 +234,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-36", "Agents see confidence, trust and tokens of a recall."),
     Adopted("RT-38", "What is archived for low salience is left out while others answer."),
     Adopted("RT-37", "A small budget shows the text of the best match before its metadata."),
+    Adopted("RT-50", "What repeats the words of questions comes after what answers them."),
+    Adopted("RT-51", "Lists, tables and glossaries that answer a question come first."),
     # Causes and time
     Adopted("CT-01", "Atoms are causal units; trace walks the chains that links make of them."),
     Adopted("CT-03", "trace deepen analyses chains of causes; recall looks for times it is told."),
