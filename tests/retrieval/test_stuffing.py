@@ -39,7 +39,7 @@ def known(brain: Brain) -> Brain:
     return brain
 
 
-@pytest.mark.requirement("RT-50")
+@pytest.mark.requirement("RT-39")
 @pytest.mark.parametrize("shape", STUFFED)
 def test_text_that_repeats_a_question_comes_after_its_answer(known: Brain, shape: str) -> None:
     for question in ANSWERS:
@@ -49,12 +49,12 @@ def test_text_that_repeats_a_question_comes_after_its_answer(known: Brain, shape
     assert {question: bodies(known, question)[0] for question in ANSWERS} == ANSWERS
 
 
-@pytest.mark.requirement("RT-50")
+@pytest.mark.requirement("RT-39")
 def test_question_comes_after_its_answer(known: Brain) -> None:
     stored(known, " ".join(ANSWERS), kind="fact")
     assert {question: bodies(known, question)[0] for question in ANSWERS} == ANSWERS
 
 
-@pytest.mark.requirement("RT-51")
+@pytest.mark.requirement("RT-40")
 def test_list_table_or_glossary_that_answers_comes_first(known: Brain) -> None:
     assert {question: bodies(known, question)[0] for question in LISTS} == LISTS

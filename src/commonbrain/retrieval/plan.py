@@ -356,11 +356,6 @@ def search_terms(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))[:_TERMS_MAX]
 
 
-def words_of(text: str) -> frozenset[str]:
-    """Return the distinct words of a text in lower case."""
-    return frozenset(_WORD.findall(text.lower()))
-
-
 def content_words(text: str, silent: frozenset[str] = _FUNCTION_WORDS) -> list[str]:
     """List the words of a text in lower case, in order, without silent ones."""
     return [word for word in _WORD.findall(text.lower()) if word not in silent]

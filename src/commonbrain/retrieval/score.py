@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from heapq import nlargest
-from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -163,16 +162,13 @@ def _repeated_terms(plan: QueryPlan, table: Table) -> Sequence[float]:
 
 def _assistant(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return what assistants said, who mostly repeat what their users said."""
-    if plan.is_about_answers:
-        return [0.0] * len(table.rows)
-    return [float(table.speakers.get(id_) in ASSISTANT_ROLES) for id_ in table.rows]
+    roles = frozenset[str]() if plan.is_about_answers else ASSISTANT_ROLES
+    return [float(table.speakers.get(id_) in roles) for id_ in table.rows]
 
 
 def _dated(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return what names a time, for a question for a time."""
-    if not plan.asks_when:
-        return [0.0] * len(table.rows)
-    return [float(one.reading.names_time) for one in table.memories]
+    return [float(plan.asks_when and one.reading.names_time) for one in table.memories]
 
 
 def _same_project(plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -202,16 +198,12 @@ def _replies(_plan: QueryPlan, table: Table) -> Sequence[float]:
     What an assistant answers mostly repeats what its user said.
     """
     rows = dict(zip(table.rows, table.memories, strict=True))
-    earlier = (rows.get(table.before.get(id_, 0)) for id_ in table.rows)
-    return [
-        0.0 if one is None or by_assistant else float(follows) * one.reading.question_share
-        for follows, one, by_assistant in zip(
-            table.columns["follows"],
-            earlier,
-            (table.speakers.get(id_) in ASSISTANT_ROLES for id_ in table.rows),
-            strict=True,
-        )
-    ]
+    values = [0.0] * len(table.rows)
+    for place, (id_, follows) in enumerate(zip(table.rows, table.columns["follows"], strict=True)):
+        earlier = rows.get(table.before.get(id_, 0))
+        if earlier is not None and table.speakers.get(id_) not in ASSISTANT_ROLES:
+            values[place] = float(follows) * earlier.reading.question_share
+    return values
 
 
 def _length(_plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -367,7 +359,7 @@ def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> flo
     return (
         cosine
         + LEXICAL_WEIGHT * word_share(plan.content_terms, text)
-        - LENGTH_PENALTY * max(0.0, log(len(text) / _UNPENALIZED_CHARS))
+        - LENGTH_PENALTY * max(0.0, math.log(len(text) / _UNPENALIZED_CHARS))
     )
 
 
@@ -390,13 +382,7 @@ def _is_content_query(plan: QueryPlan) -> bool:
 
 def _has_word_prefix(text: str, stem: str) -> bool:
     """Return whether a word of a text begins with a stem."""
-    return stem in text and any(
-        at == 0 or not text[at - 1].isalnum() for at in _find_all(text, stem)
-    )
-
-
-def _find_all(text: str, stem: str) -> Iterable[int]:
     at = text.find(stem)
-    while at >= 0:
-        yield at
+    while at > 0 and text[at - 1].isalnum():
         at = text.find(stem, at + 1)
+    return at >= 0
