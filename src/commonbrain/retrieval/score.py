@@ -145,16 +145,16 @@ def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
     ]
 
 
-def _repeated_terms(plan: QueryPlan, table: Table) -> Sequence[float]:
+def _repeated(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the share of each text that says all words it has of the query a third time or more.
 
     An answer may say one of them in every line; a text that is made to be found repeats them all.
     """
-    asked = {term[:_STEM_CHARS] for term in plan.terms}
+    terms = {term[:_STEM_CHARS] for term in plan.terms}
     values: list[float] = []
     for memory in table.memories:
         words = [word[:_STEM_CHARS] for word in content_words(memory.text[:_SCANNED_CHARS])]
-        counts = Counter(word for word in words if word in asked)
+        counts = Counter(word for word in words if word in terms)
         more = max(min(counts.values()) - _SAID_MAX, 0) if len(counts) > 1 else 0
         values.append(more * len(counts) / max(len(words), 1))
     return values
@@ -244,7 +244,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "recency": Feature(weight=0.02, compute=_recency, always=True),
     "assistant": Feature(weight=-0.4, compute=_assistant),
     "asking": Feature(weight=-0.3, compute=_asking),
-    "repeated_terms": Feature(weight=-2.0, compute=_repeated_terms),
+    "repeated": Feature(weight=-2.0, compute=_repeated),
     "contradicted": Feature(weight=-0.25, compute=_contradicted),
     # As much as a contradiction: it may still be true, but no one has checked.
     "needs_review": Feature(
