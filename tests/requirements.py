@@ -46,7 +46,7 @@ class NotApplicable(Requirement):
 GROUPS: Final = {
     "DM": 75,  # data model
     "WP": 53,  # write path
-    "RT": 38,  # retrieval
+    "RT": 40,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot
@@ -234,6 +234,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-36", "Agents see confidence, trust and tokens of a recall."),
     Adopted("RT-38", "What is archived for low salience is left out while others answer."),
     Adopted("RT-37", "A small budget shows the text of the best match before its metadata."),
+    Adopted("RT-39", "What repeats the words of questions comes after what answers them."),
+    Adopted("RT-40", "Lists, tables and glossaries that answer a question come first."),
     # Causes and time
     Adopted("CT-01", "Atoms are causal units; trace walks the chains that links make of them."),
     Adopted("CT-03", "trace deepen analyses chains of causes; recall looks for times it is told."),

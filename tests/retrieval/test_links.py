@@ -176,10 +176,10 @@ def test_message_next_to_a_match_ranks_before_distant_messages(brain: Brain) -> 
             occurred_at=at + timedelta(seconds=n),
         )
     matches = bodies(brain, "billing service port")
-    assert matches[:2] == [
+    assert set(matches[:2]) == {
         "Which port does the billing service listen on?",
         "It was moved to 9000, the service",
-    ]
+    }
 
 
 def test_memory_cannot_become_a_source_of_a_more_trusted_or_more_visible_one(brain: Brain) -> None:

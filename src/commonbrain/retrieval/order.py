@@ -45,7 +45,7 @@ from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate, outranks
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
-from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST, words_of
+from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST, content_words
 from commonbrain.retrieval.score import has_answer
 from commonbrain.retrieval.table import SKILL
 from commonbrain.text.normalisation import is_same_text
@@ -256,7 +256,7 @@ def is_on_matter(table: Table, candidate: Candidate) -> bool:
     if table.cosines:
         return table.cosines.get(memory.id, 0.0) >= table.space.relevance_threshold
     terms = frozenset(table.plan.terms)
-    shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
+    shared = len(terms.intersection(content_words(f"{memory.headline} {memory.body}", frozenset())))
     return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
 
 

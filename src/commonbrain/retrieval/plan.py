@@ -312,7 +312,7 @@ def _is_about_time(
     elif period.since > now:
         return False
     generic = _FUNCTION_WORDS | _GENERIC_WORDS
-    return not _content_words(_GENERIC_PHRASES.sub(" ", rest), generic)
+    return not content_words(_GENERIC_PHRASES.sub(" ", rest), generic)
 
 
 def limit_to_time(plan: QueryPlan) -> QueryPlan:
@@ -352,18 +352,13 @@ def strip_names(query: str, names: Iterable[str]) -> str:
 
 def search_terms(query: str) -> tuple[str, ...]:
     """List the words to search for, in order, without function words unless all of them are."""
-    content = _content_words(query, _FUNCTION_WORDS)
-    return (content or _content_words(query, frozenset()))[:_TERMS_MAX]
+    words = content_words(query) or content_words(query, frozenset())
+    return tuple(dict.fromkeys(words))[:_TERMS_MAX]
 
 
-def words_of(text: str) -> frozenset[str]:
-    """Return the distinct words of a text in lower case."""
-    return frozenset(_WORD.findall(text.lower()))
-
-
-def _content_words(query: str, silent: frozenset[str]) -> tuple[str, ...]:
-    words = dict.fromkeys(_WORD.findall(query.lower()))
-    return tuple(word for word in words if word not in silent)
+def content_words(text: str, silent: frozenset[str] = _FUNCTION_WORDS) -> list[str]:
+    """List the words of a text in lower case, in order, without silent ones."""
+    return [word for word in _WORD.findall(text.lower()) if word not in silent]
 
 
 NEEDS_REVIEW: Final = "needs_review"

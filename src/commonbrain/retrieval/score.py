@@ -7,10 +7,10 @@ ranking, ablation and traces follow from the row. To change a weight, change it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from heapq import nlargest
-from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates, lowest
 from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
-from commonbrain.retrieval.plan import QueryPlan
+from commonbrain.retrieval.plan import QueryPlan, content_words
 from commonbrain.retrieval.table import GUIDANCE, SKILL
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ where people speak of a day after it is over.
 """
 _LENGTH_SCALE: Final = math.log1p(4000)
 """Logarithm of the length, in characters, from which the feature `length` is 1."""
+_SAID_MAX: Final = 2
+"""How often a text may say all words of a query: headlines and summaries say them twice."""
 _RATING_SCALE: Final = 3.0
 """Rating at which the feature is tanh(1), about three quarters."""
 
@@ -125,37 +127,48 @@ def _speaker(plan: QueryPlan, table: Table) -> Sequence[float]:
     return [float(table.speakers.get(id_) in plan.speakers) for id_ in table.rows]
 
 
-def _talk(table: Table) -> Container[int]:
-    """Return what was said, and not by a user: the rest was written to be remembered."""
-    return {id_ for id_, speaker in table.speakers.items() if speaker not in _USER_ROLES}
-
-
 def _substance(_plan: QueryPlan, table: Table) -> Sequence[float]:
-    talk = _talk(table)
+    """Return how informative each is: what was written to be remembered, or by a user, is fully."""
     return [
-        min(len(one.body) / _SUBSTANTIAL_CHARS, 1.0) if one.id in talk else 1.0
+        1.0
+        if one.id not in table.speakers or table.speakers[one.id] in _USER_ROLES
+        else min(len(one.body) / _SUBSTANTIAL_CHARS, 1.0)
         for one in table.memories
     ]
 
 
 def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the share of sentences that are questions: a question is seldom the answer."""
-    talk = _talk(table)
-    return [one.reading.question_share if one.id in talk else 0.0 for one in table.memories]
+    return [
+        0.0 if table.speakers.get(one.id) in _USER_ROLES else one.reading.question_share
+        for one in table.memories
+    ]
+
+
+def _repeated(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return the share of each text that says all words it has of the query a third time or more.
+
+    An answer may say one of them in every line; a text that is made to be found repeats them all.
+    """
+    terms = {term[:_STEM_CHARS] for term in plan.terms}
+    values: list[float] = []
+    for memory in table.memories:
+        words = [word[:_STEM_CHARS] for word in content_words(memory.text[:_SCANNED_CHARS])]
+        counts = Counter(word for word in words if word in terms)
+        more = max(min(counts.values()) - _SAID_MAX, 0) if len(counts) > 1 else 0
+        values.append(more * len(counts) / max(len(words), 1))
+    return values
 
 
 def _assistant(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return what assistants said, who mostly repeat what their users said."""
-    if plan.is_about_answers:
-        return [0.0] * len(table.rows)
-    return [float(table.speakers.get(id_) in ASSISTANT_ROLES) for id_ in table.rows]
+    roles = frozenset[str]() if plan.is_about_answers else ASSISTANT_ROLES
+    return [float(table.speakers.get(id_) in roles) for id_ in table.rows]
 
 
 def _dated(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return what names a time, for a question for a time."""
-    if not plan.asks_when:
-        return [0.0] * len(table.rows)
-    return [float(one.reading.names_time) for one in table.memories]
+    return [float(plan.asks_when and one.reading.names_time) for one in table.memories]
 
 
 def _same_project(plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -185,16 +198,12 @@ def _replies(_plan: QueryPlan, table: Table) -> Sequence[float]:
     What an assistant answers mostly repeats what its user said.
     """
     rows = dict(zip(table.rows, table.memories, strict=True))
-    earlier = (rows.get(table.before.get(id_, 0)) for id_ in table.rows)
-    return [
-        0.0 if one is None or by_assistant else float(follows) * one.reading.question_share
-        for follows, one, by_assistant in zip(
-            table.columns["follows"],
-            earlier,
-            (table.speakers.get(id_) in ASSISTANT_ROLES for id_ in table.rows),
-            strict=True,
-        )
-    ]
+    values = [0.0] * len(table.rows)
+    for place, (id_, follows) in enumerate(zip(table.rows, table.columns["follows"], strict=True)):
+        earlier = rows.get(table.before.get(id_, 0))
+        if earlier is not None and table.speakers.get(id_) not in ASSISTANT_ROLES:
+            values[place] = float(follows) * earlier.reading.question_share
+    return values
 
 
 def _length(_plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -235,6 +244,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "recency": Feature(weight=0.02, compute=_recency, always=True),
     "assistant": Feature(weight=-0.4, compute=_assistant),
     "asking": Feature(weight=-0.3, compute=_asking),
+    "repeated": Feature(weight=-2.0, compute=_repeated),
     "contradicted": Feature(weight=-0.25, compute=_contradicted),
     # As much as a contradiction: it may still be true, but no one has checked.
     "needs_review": Feature(
@@ -349,7 +359,7 @@ def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> flo
     return (
         cosine
         + LEXICAL_WEIGHT * word_share(plan.content_terms, text)
-        - LENGTH_PENALTY * max(0.0, log(len(text) / _UNPENALIZED_CHARS))
+        - LENGTH_PENALTY * max(0.0, math.log(len(text) / _UNPENALIZED_CHARS))
     )
 
 
@@ -372,13 +382,7 @@ def _is_content_query(plan: QueryPlan) -> bool:
 
 def _has_word_prefix(text: str, stem: str) -> bool:
     """Return whether a word of a text begins with a stem."""
-    return stem in text and any(
-        at == 0 or not text[at - 1].isalnum() for at in _find_all(text, stem)
-    )
-
-
-def _find_all(text: str, stem: str) -> Iterable[int]:
     at = text.find(stem)
-    while at >= 0:
-        yield at
+    while at > 0 and text[at - 1].isalnum():
         at = text.find(stem, at + 1)
+    return at >= 0
