@@ -301,7 +301,7 @@ def test_store_is_asked_for_a_word_of_every_memory_that_names_a_command(
     for number, case in enumerate(case for case in cases if case["shown"]):
         file = tmp_path / f"{number}.db"
         with closing(driver().connect(file)) as connection:
-            connection.execute(SQLITE.statements["0023"][0])
+            connection.execute(SQLITE.statements[0])
             connection.execute(
                 "INSERT INTO memory_text (rowid, text) VALUES (1, ?)", (indexed_text(case["text"]),)
             )
