@@ -191,6 +191,11 @@ def test_change_of_a_part_or_for_a_time_is_no_change_of_the_whole(
         ("Train 7 leaves from track 5.", "Train 9 was moved from track 5 to track 6."),
         ("The connect timeout is 5 s.", "The timeout is now 60 s."),
         ("The nurse checks the drip every 2 hours.", "The nurse now changes the drip every day."),
+        ("The timeout is 30 s.", "The timeout of uploads is 60 s, not 30 s."),
+        ("The build runs on Jenkins.", "The mobile build runs on Bitrise instead of Jenkins."),
+        ("Standup is at 9:30.", "Standup of the design team is at 10:00 instead of 9:30."),
+        ("The tests are in tests/unit.", "The tests are on Buildkite."),
+        ("Cron jobs live in the infra repo.", "Cron jobs live on the bastion."),
     ]:
         with subtests.test(older=older, newer=newer):
             assert find_change(older, newer) is None

@@ -67,6 +67,9 @@ def test_text_with_news_is_no_repetition(subtests: pytest.Subtests) -> None:
         ("The migration is planned.", "The migration is done."),
         ("Move helpers from core to cli.", "Move helpers from cli to core."),
         ("The board pays for A1, not for B2.", "The board pays for B2, not for A1."),
+        ("Do not use npm; use pnpm.", "Use npm; do not use pnpm."),
+        ("The flag is not set in dev but set in prod.", "The flag is set in dev but not in prod."),
+        ("We do not cache users but orders.", "We cache users but do not cache orders."),
     ]:
         with subtests.test(known=known, text=text):
             assert not adds_nothing(text, known=known)

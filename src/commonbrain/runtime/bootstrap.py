@@ -165,7 +165,7 @@ def build_services(
         embedder=CachingEmbedder(embedder),
         extractor=partial(make_extractor, settings),
         reflector=make_reflector(settings),
-        schedules_reflection=settings.reflector is not None,
+        schedules_reflection=bool(settings.reflector),
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
         random_source=random_source or SystemRandom(),

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from commonbrain.model.values import dataclass
 from commonbrain.text.frames import (
+    ARROWS,
     CONDITIONS,
     CORRECTIONS,
     CUES,
@@ -56,8 +57,9 @@ ATTRIBUTES: Final = ROLES | stems_of(
     " number code pin password port branch shell browser language currency unit format provider"
     " minimum maximum supplier vendor host region zone location venue owner default status state"
     " stage level mode type version capacity temperature speed frequency interval timeout budget"
-    " rent salary rate discount account bank insurer licence license database framework timezone"
-    " editor engine platform repository linter bundler"
+    " rent salary rate"
+    " discount account bank insurer licence license database framework timezone editor engine"
+    " platform repository linter bundler"
 )
 """Nouns for what has one value at a time."""
 _MANY: Final = stems_of(
@@ -77,7 +79,14 @@ _QUANTITIES: Final = frozenset(UNITS.values()) - {"clock"}
 _MEASURES: Final = frozenset({*UNITS.values(), "clock", "date"})
 _RECURRING: Final = frozenset({"clock", "date", "group 3"})
 """Times of which there may be several: a bus leaves at 7:15 and at 8:15."""
+_NEW_VALUE: Final = frozenset("to into by with from as than".split()) | ARROWS
+"""Words before a value rather than before what it is of."""
+_QUALIFYING: Final = frozenset("of for in on at under within during when if while".split())
+"""Words before what tells one thing from another."""
+_BEFORE_NOUNS: Final = ARTICLES | _QUALIFYING
+_NO_OBJECT: Final = PREPOSITIONS | ARROWS | {"up", "down", "out", "off"}
 _WITHIN_PHRASE: Final = (PREPOSITIONS | ARTICLES) - {"of"}
+_REASONS: Final = frozenset("because since as so after due".split())
 _TIMES: Final = frozenset(
     form
     for word in (
@@ -85,6 +94,10 @@ _TIMES: Final = frozenset(
         " time start o'clock euro cent % degree hour minute second instead rather place use"
     ).split()
     for form in (word, f"{word}s")
+)
+_REPLACING: Final = (
+    frozenset("from instead not over replaced replace swap swapped rather was up down".split())
+    | ARROWS
 )
 _OWNERS: Final = {
     **dict.fromkeys(("my", "our"), "we"),
@@ -102,8 +115,6 @@ _TEMPORARY: Final = frozenset("tomorrow tomorrow's tonight temporarily just".spl
 _CONDITIONAL: Final = frozenset("during with without behind under while when if".split())
 _LEADING: Final = _CONDITIONAL | frozenset("in on at for to".split())
 """Words before a place, time or condition that a clause begins with."""
-_WHERE: Final = frozenset("in on at for under within during when if while".split())
-_REASONS: Final = frozenset("because since as so after due by".split())
 _WIDE: Final = frozenset("all every everywhere any".split())
 ASSERTIONS_MAX: Final = 8
 """Clauses of a text that are read; a longer text says many things."""
@@ -124,6 +135,8 @@ class Assertion:
     """Content words after the first value, other than values."""
     content: frozenset[str]
     """Content words of its parts, without what only explains the value."""
+    phrases: tuple[tuple[bool, frozenset[str]], ...]
+    """Its noun phrases without times and reasons; True where one qualifies: "in staging"."""
     stated: frozenset[str]
     """All content words of the value."""
     whole: frozenset[str]
@@ -137,6 +150,7 @@ class Assertion:
     """Whose it is, or which: "my" and "our" are one, "his" another."""
     parts: frozenset[str]
     """Words of the subject that name a part of a kind: "some", "one"."""
+    preposition: str
     former: tuple[tuple[str, ...], ...]
     """The content words of each value that it quotes as replaced, in order from the marker."""
     has_one_value: bool
@@ -149,8 +163,6 @@ class Assertion:
     is_opposed: bool
     """Whether it denies a value for another: "not X but Y"."""
     is_possible: bool
-    trail: frozenset[str]
-    """Words of a place or condition after the value: "raised to 60 s for uploads"."""
     lead: frozenset[str]
     """Words of a place, time or condition that it begins with."""
     is_temporary: bool
@@ -263,6 +275,7 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         values=values,
         qualifiers=keys_of((*frame.value, *frame.after)) - measured,
         content=label | about | keys_of((*frame.value, *frame.after)) | verbs,
+        phrases=tuple(_phrases(words)),
         stated=keys_of(frame.value),
         whole=keys_of(clause),
         modifiers=keys_of([word for word in _head(frame.before) if is_meaningful(word)][:-1]),
@@ -271,6 +284,7 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         former=tuple(quoted_values(clause)),
         owners=frozenset(_owners(words)),
         parts=frozenset(word.plain for word in frame.before if _is_part(word)),
+        preposition=frame.preposition,
         has_one_value=_has_one_value(frame, values),
         is_single=_is_single(frame, values=values, words=words),
         has_many_values=frame.verb in _MANY,
@@ -278,7 +292,6 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         is_opposed=any(opposes(clause, n) for n in range(len(clause))),
         is_ended=is_ended,
         is_possible=any(map(_is_possible, stated)),
-        trail=frozenset(_trail(frame.after)),
         lead=frozenset[str]() if is_done and plain[0] not in _CONDITIONAL else _lead(words),
         is_temporary=not is_done and _is_temporary(words),
         is_indefinite=_is_indefinite(frame),
@@ -312,25 +325,52 @@ def _is_single(
     return is_quantity or frame.verb in (TIMED if is_time else SINGLE)
 
 
+def _phrases(words: Sequence[Word]) -> Iterator[tuple[bool, frozenset[str]]]:
+    """Yield the noun phrases up to what explains the replaced value."""
+    plain = [word.plain for word in words]
+    start = next((n + 1 for n in range(len(words)) if _has_object(words, n)), 0)
+    keys = set[str]()
+    # What was changed is another thing, unless the older speaks of it too.
+    qualifies, is_new_value = start > 0, False
+    replacing = next((n for n, one in enumerate(plain) if one in _REPLACING), len(plain))
+    for place, word in enumerate(words[start:], start):
+        is_after = place > replacing
+        if place and (plain[place] in _REASONS or (word.written in ",(" and is_after)):
+            break
+        is_noun = place > 0 and plain[place - 1] in _BEFORE_NOUNS
+        is_form = word.plain.endswith(("ed", "ing", "ly")) or word.plain in IRREGULAR_FORMS
+        if word.is_content and not (is_form and not is_noun):
+            if (
+                not _is_time(word)
+                and word.sort is not Sort.NUMBER
+                and plain[place] not in _REPLACING
+            ):
+                keys.add(word.key)
+        elif word.plain not in ARTICLES:
+            # What "of" follows belongs to it: "to 2 degrees by order of the manager".
+            if keys and not is_new_value:
+                yield qualifies or plain[place] == "of", frozenset(keys)
+            if plain[place] == "but":
+                return
+            is_value = is_after and plain[place] in _NEW_VALUE
+            is_new_value = is_value or (is_new_value and plain[place] == "of")
+            keys, qualifies = set[str](), plain[place] in _QUALIFYING
+    if keys and not is_new_value:
+        yield qualifies, frozenset(keys)
+
+
+def _has_object(words: Sequence[Word], at: int) -> bool:
+    """Return whether a report names its object after the verb: "the board raised the fee"."""
+    word = words[at]
+    is_report = word.stem in REPORTING and word.plain.endswith("ed")
+    is_report |= word.plain in PAST_FORMS
+    return is_report and at + 1 < len(words) and words[at + 1].plain not in _NO_OBJECT
+
+
 def _lead(words: Sequence[Word]) -> frozenset[str]:
     """Return the words of a phrase before the subject: "On Sundays we eat at eight"."""
-    return frozenset(word.key for word in _phrase(words))
-
-
-def _trail(words: Sequence[Word]) -> Iterator[str]:
-    """Yield the words of places and conditions after a value, without times and reasons."""
-    for place, word in enumerate(words):
-        if word.plain in _REASONS or word.sort is Sort.STOP:
-            return
-        if word.plain in _WHERE:
-            phrase = _phrase(words[place:])
-            yield from (one.key for one in phrase if not (_is_dated(one) or _is_time(one)))
-
-
-def _phrase(words: Sequence[Word]) -> Sequence[Word]:
-    """Return the content words of a place, time or condition that begins here."""
     if not words or words[0].plain not in _LEADING:
-        return ()
+        return frozenset()
     ends = (
         n
         for n, word in enumerate(words[1:], 1)
@@ -338,7 +378,7 @@ def _phrase(words: Sequence[Word]) -> Sequence[Word]:
         or (word.sort is Sort.FUNCTION and word.plain not in _WITHIN_PHRASE)
     )
     end = next(ends, len(words))
-    return [word for word in words[1:end] if word.is_content]
+    return frozenset(word.key for word in words[1:end] if word.is_content)
 
 
 def _is_temporary(words: Sequence[Word]) -> bool:
@@ -429,6 +469,8 @@ def _values(frame: Frame) -> Mapping[str, frozenset[str]]:
             measured["place"] = named
         if named and (frame.is_report or not is_place or frame.verb != "be"):
             measured["name"] = named
+    elif frame.preposition in {"in", "on", "at"} and any(n.endswith(" number") for n in measured):
+        measured["place"] = {word.key for word in frame.value if is_meaningful(word)}
     return {dimension: frozenset(keys) for dimension, keys in measured.items()}
 
 
@@ -500,6 +542,8 @@ def _measure(
     elif before is not None and before.plain in {"past", "half", "quarter"}:
         quarter = [w for w in words[max(0, at - 2) : at - 1] if w.plain in {"quarter", "half"}]
         dimension, span = "clock", (*quarter, before, word)
+    elif before is not None and before.plain in {"\u20ac", "$", "\u00a3"}:
+        dimension, span = "money", (before, word)
     elif unit in UNITS:
         dimension, span = UNITS[unit], pair
     elif before is not None and is_named:

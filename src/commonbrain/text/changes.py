@@ -22,7 +22,13 @@ from commonbrain.text.assertions import (
 from commonbrain.text.frames import NO_VERB, REPORTING
 from commonbrain.text.words import read_words
 
+_SEVERAL: Final = frozenset({"name", "place", "clock", "date"})
+"""What there may be several of where something is possible."""
+_HAVING: Final = frozenset("have get take need last cost be".split()) | REPORTING
+"""Verbs that say no more of a measure than that it is one."""
 _CACHED: Final = 512
+_UNREAD: Final = frozenset({"", NO_VERB})
+"""Verbs of clauses of which it is not known where the value begins."""
 
 
 def find_change(older: str, newer: str) -> Basis | None:
@@ -73,11 +79,12 @@ def _are_apart(old: Assertion, new: Assertion) -> bool:
     numbers = [{key for key in one.subject if key.startswith("#")} for one in (old, new)]
     are_numbered = all(numbers) and numbers[0] != numbers[1]
     counted = {key[1:] for key in numbers[1] if ":" not in key} - old.whole
+    are_read = _UNREAD.isdisjoint({old.verb, new.verb})
     are_counted = new.is_report and bool(counted)
     are_owned = bool(old.owners and new.owners) and old.owners != new.owners
     are_parts = old.parts != new.parts and not new.is_wide
     is_for_a_time = bool(new.lead - old.whole) or (new.is_temporary and not old.is_temporary)
-    return are_numbered or are_counted or are_owned or are_parts or is_for_a_time
+    return (are_read and (are_numbered or are_counted)) or are_owned or are_parts or is_for_a_time
 
 
 def _restates(old: Assertion, new: Assertion, *, is_correction: bool) -> Basis | None:
@@ -102,11 +109,13 @@ def _restates(old: Assertion, new: Assertion, *, is_correction: bool) -> Basis |
 
 
 def _may_be_both(old: Assertion, new: Assertion, *, is_new: bool) -> bool:
-    """Return whether there may be several values, such as of what one can do."""
+    """Return whether there may be several values: of what one can do, or of unlike places."""
+    shared = old.values.keys() & new.values.keys()
     is_one = old.has_one_value and new.has_one_value
-    are_places = "place" in old.values.keys() & new.values.keys()
-    is_many = old.has_many_values or new.has_many_values or are_places
-    return not (is_one or (is_new and not is_many)) or (old.is_possible and new.is_possible)
+    is_many = old.has_many_values or new.has_many_values or "place" in shared
+    are_open = (old.is_possible or new.is_possible) and bool(shared & _SEVERAL)
+    are_unlike = "place" in shared and old.preposition != new.preposition and not new.is_report
+    return not (is_one or (is_new and not is_many)) or are_open or are_unlike
 
 
 def _ends(old: Assertion, new: Assertion) -> bool:
@@ -153,7 +162,8 @@ def _is_of_same_thing(
 ) -> bool:
     """Return whether a quoted value is one of the older, and enough else is named in both."""
     quoted = frozenset(takewhile(old.whole.__contains__, former))
-    if not new.is_opposed:
+    is_read = old.verb not in _UNREAD
+    if is_read and not new.is_opposed:
         numbers = {key.removeprefix("#") for key in old.subject}
         quoted -= old.subject | (numbers if quoted & old.subject else frozenset())
     names = quoted & (old.names | new.names)
@@ -164,7 +174,7 @@ def _is_of_same_thing(
     is_half = len(rest & context) * 2 >= len(rest)
     is_enough = (is_about or is_half or len(names) > 1) if is_named else (is_about and is_half)
     is_whole = not (rest - {old.verb}) and is_named and quoted == frozenset(former)
-    thing = old.subject - quoted or rest - {old.verb}
+    thing = old.subject - quoted if is_read and old.subject - quoted else rest - {old.verb}
     # The new value is not what it is a value of.
     about = thing & context - frozenset[str]().union(*new.values.values())
     is_same = bool(about) and is_enough
@@ -178,16 +188,14 @@ def _is_of_another(old: Assertion, new: Assertion, *, context: frozenset[str]) -
     identity = old.names & (old.subject | old.qualifiers) - quoted
     if identity - context and new.names - old.whole - values - quoted:
         return True
-    allowed = old.whole | quoted | values | REPORTING | ATTRIBUTES
-    # Who takes over "the bookkeeping of the choir" does not take over the choir.
-    is_taken = new.verb == "take"
-    about = new.subject if new.is_report else new.stated if is_taken else frozenset[str]()
-    return bool((about | new.trail) - allowed)
+    allowed = old.whole | quoted | values | {new.verb} | REPORTING | ATTRIBUTES
+    shared = old.whole - quoted
+    return any(phrase - allowed for is_apart, phrase in new.phrases if is_apart or phrase & shared)
 
 
 def _denies(old: Assertion, new: Assertion) -> bool:
     """Return whether one says what the other denies, word for word but for a condition."""
-    if not old.content or not {"", NO_VERB}.isdisjoint({old.verb, new.verb}):
+    if not old.content or not _UNREAD.isdisjoint({old.verb, new.verb}):
         return False
     is_part = new.content <= old.content and old.subject | {old.verb} - GENERAL <= new.content
     return old.content == new.content or (new.has_cue and is_part)
@@ -219,7 +227,8 @@ def _is_same_attribute(old: Assertion, new: Assertion) -> bool:
     known = _rest(old, new) - verbs - (old.stated if old.has_named_value else frozenset())
     rest = _rest(new, old) - verbs - (new.stated if new.has_named_value else frozenset())
     shared = known & rest
-    if len(verbs) > 1 and not GENERAL & verbs:
+    is_alike = verbs <= _HAVING and len(shared) > 1
+    if len(verbs) > 1 and not (GENERAL & verbs or is_alike):
         return False
     dimensions = new.values.keys() - old.values.keys() - {"name", "place"}
     if not rest and new.has_cue and not dimensions:

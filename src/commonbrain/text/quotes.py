@@ -21,7 +21,8 @@ _BEFORE: Final = tuple(
     for marker in (
         "instead of,rather than,in place of,and not,but not,over from,used to be,up from,down from"
         ",formerly,previously,replaces,succeeds,succeeded,dropped,stopped using,got rid of"
-        ",migrated off,moved off,moved out of,abandoned,gave up,retired,passed from,taken over from"
+        ",migrated off,moved off,moved out of,abandoned"
+        ",gave up,retired,passed from,taken over from"
     ).split(",")
 )
 """Words in a row after which a value is quoted as replaced."""
@@ -44,7 +45,7 @@ _REPLACED: Final = frozenset("replace replaced swapped swap".split())
 _HANDED: Final = frozenset({"handed", "passed"})
 _OPPOSED_WITHIN: Final = 7
 _OPENING: Final = (
-    frozenset({marker[0] for marker in _BEFORE} | {"from", "not", "was"})
+    frozenset({marker[0] for marker in _BEFORE} | {"from", "out", "renamed", "not", "was"})
     | _REPLACED
     | _HANDED
     | _AFTER
@@ -108,12 +109,14 @@ def _phrase_before(words: Sequence[Word], *, is_whole: bool = False) -> tuple[st
 def _after_from(
     clause: Sequence[Word], plain: Sequence[str], *, place: int
 ) -> Iterator[tuple[str, ...]]:
-    """Yield what follows "from" before the new value, or before who took it over."""
+    """Yield what follows "from" or "out of" before the new value, or before who took it over."""
+    has_target = not _TARGETS.isdisjoint(plain[place:])
     if plain[place] == "from":
-        has_target = not _TARGETS.isdisjoint(plain[place:])
         is_taken = not _TAKING.isdisjoint(plain[max(0, place - _TAKEN_WITHIN) : place])
         if is_taken or (has_target and _is_reported(clause, place)):
             yield _phrase_of(clause[place + 1 :])
+    elif plain[place : place + 2] == ["out", "of"] and has_target and _is_reported(clause, place):
+        yield _phrase_of(clause[place + 2 :])
 
 
 def _is_reported(words: Sequence[Word], place: int) -> bool:
@@ -136,7 +139,7 @@ def _reports(words: Sequence[Word], at: int) -> bool:
 def _of_verb(
     clause: Sequence[Word], plain: Sequence[str], *, place: int
 ) -> Iterator[tuple[str, ...]]:
-    """Yield what was replaced or handed over."""
+    """Yield what was replaced, handed over or renamed."""
     before, after, following = clause[:place], clause[place + 1 :], plain[place + 1 :]
     verb = plain[place]
     if verb in _REPLACED and {"by", "with", "for"} & {*following}:
@@ -145,6 +148,8 @@ def _of_verb(
     elif verb in _HANDED and "over" in following:
         by = after[following.index("by") + 1 :] if "by" in following else ()
         yield _phrase_of(by) if by else _phrase_before(before)
+    elif verb == "renamed" and "to" in following:
+        yield _phrase_before(after[: following.index("to")])
 
 
 def _at_marker(

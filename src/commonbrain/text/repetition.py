@@ -74,6 +74,8 @@ class _Said:
     """Operators, quantifiers, modals and conditions."""
     is_denied: bool
     tense: str
+    denied: frozenset[str]
+    """The content words after a negation, up to the next stop."""
     is_passive: bool
     has_agent: bool
     """Whether it says by whom: "was paid by Ann"."""
@@ -94,6 +96,7 @@ def _read(sentence: str) -> _Said:
         marks=frozenset(filter(None, _marks(words, is_passive=is_passive, has_denial=denials > 0))),
         is_denied=denials % 2 == 1,
         tense=_tense(words),
+        denied=frozenset(_denied(words)),
         is_passive=is_passive,
         has_agent="by" in plain,
         asks="?" in plain,
@@ -139,6 +142,14 @@ def _tense(words: Sequence[Word]) -> str:
     return "past" if has_past or not PAST_AUXILIARIES.isdisjoint(plain) else "present"
 
 
+def _denied(words: Sequence[Word]) -> Iterator[str]:
+    is_denied = False
+    for word in words:
+        is_denied = word.sort is not Sort.STOP and (is_denied or word.sort is Sort.NEGATION)
+        if is_denied and word.is_content:
+            yield _key(word)
+
+
 def adds_nothing(text: str, *, known: str) -> bool:
     """Return whether each sentence of a text is one of a known text in other words, in order."""
     own = [one for one in map(_read, split_sentences(text)) if one.content]
@@ -161,6 +172,7 @@ def _are_same(one: _Said, other: _Said) -> bool:
         and one.is_denied == other.is_denied
         and one.tense == other.tense
         and one.asks == other.asks
+        and one.denied == other.denied
     )
     if not is_alike or (has_other_voice and _is_order(one, other)):
         return False
