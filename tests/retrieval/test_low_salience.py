@@ -102,16 +102,6 @@ def test_pages_of_a_list_have_low_salience_only_if_they_have_nothing_else(brain:
     assert ([str(item.id) for item in page.items], page.next) == ([fact], None)
 
 
-@pytest.mark.requirement("RT-38", "MG-30")
-def test_list_for_people_has_the_archived_only_if_asked_for(brain: Brain) -> None:
-    low, fact = stored(brain, NOISE), stored(brain, FACT)
-    page = brain.list(facets=True)
-    assert [one.id for one in page.memories] == [fact]
-    assert [one.id for one in brain.list(states=["archived"]).memories] == [low]
-    assert page.facets is not None
-    assert {one.value: one.count for one in page.facets.state} == {"active": 1, "archived": 1}
-
-
 def test_pinned_text_that_says_nothing_is_not_archived(brain: Brain) -> None:
     [item] = brain.remember(Draft(body=NOISE, pinned=True)).items
     assert brain.get(str(item.id)).state == "active"

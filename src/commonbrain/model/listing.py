@@ -74,7 +74,7 @@ class ListFilter:
     session: str | None = None
     scope: Scope | None = None
     states: tuple[State, ...] = ()
-    """Empty means active, or current where a review is open; see `state_in_list`."""
+    """Empty means active and archived; see `state_in_list`."""
     needs_review: bool = False
     """Only memories with an open review."""
     pinned: bool | None = None
@@ -89,9 +89,7 @@ class ListFilter:
     @property
     def listed_states(self) -> frozenset[State]:
         """The states that it matches."""
-        # What lost its support is archived until its review is settled.
-        default = CURRENT_STATES if self.needs_review else {State.ACTIVE}
-        return frozenset(self.states or default)
+        return frozenset(self.states) or CURRENT_STATES
 
     def without(self, facet: Facet) -> "ListFilter":
         """Return the filter of a facet's counts, which leaves out the facet's own condition."""

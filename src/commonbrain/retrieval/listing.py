@@ -56,7 +56,7 @@ class ListCriteria(TypedDict, total=False):
     session: str | None
     scope: Scope | str | None
     states: Sequence[State | str]
-    """By default active; any state, and `needs_review`, is accepted.
+    """By default active and archived; any state, and `needs_review`, is accepted.
 
     Memories past their expiry are listed as expired, forgotten ones without their text.
     """

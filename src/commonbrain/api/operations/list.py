@@ -41,7 +41,7 @@ class ListRequest(Request):
     session: Name = argument("Only memories of this session")
     scope: Name = argument("Only memories of this scope: private, team or global")
     states: list[str] = argument(
-        "Only memories in this state, such as superseded; by default active ones",
+        "Only memories in this state, such as superseded; by default active and archived ones",
         [],
     )
     pinned: bool | None = argument("true: only pinned; false: only others")

@@ -35,7 +35,7 @@ from commonbrain.model.listing import (
     MemoryGroup,
     state_in_list,
 )
-from commonbrain.model.memory import State
+from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.storage.schema.memories import entities, memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import (
@@ -261,8 +261,8 @@ def _tags(criteria: ListFilter, *, of_others: bool = False) -> SelectBase:
 
 def _matches_most(criteria: ListFilter) -> bool:
     """Return whether a filter leaves out few memories of an ordinary store."""
-    has_active = State.ACTIVE in criteria.listed_states
-    return has_active and replace(criteria, states=()) == ListFilter()
+    has_current = criteria.listed_states >= CURRENT_STATES
+    return has_current and replace(criteria, states=()) == ListFilter()
 
 
 def _literal(number: int) -> ColumnElement[int]:
