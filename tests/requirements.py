@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 15,  # performance
     "DO": 26,  # deployment and operations
-    "MG": 37,  # migration and import
+    "MG": 36,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 23,  # clients
 }
@@ -462,14 +462,13 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-27", "A memory is found by its `source_ref`, also after it was superseded."),
     Adopted("MG-28", "An import reports what it cuts and redacts in notes, answers and reasons."),
     Adopted("MG-29", "What a model imports is its own and waits in no inbox of others."),
-    Adopted("MG-30", "A list for people has the archived only if it is asked for."),
+    Adopted("MG-30", "Recall shows a decision once, not with a message that says no more."),
     Adopted("MG-31", "A history has a memory's making before what was made of it, as its source."),
     Adopted("MG-32", "A text from the web does not say how salient it is; that is counted."),
     Adopted("MG-33", "A dry run counts what an import would add, and nothing that is there."),
     Adopted("MG-34", "Receipts and threads of what another import stored are counted as left."),
     Adopted("MG-35", "No error shows the password of an address, whatever signs it has."),
     Adopted("MG-36", "Killed, continued, repeated, each predecessor's import has every column."),
-    Adopted("MG-37", "Recall shows a decision once, not with a message that says no more."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

@@ -111,12 +111,21 @@ def test_message_with_a_shared_decision_stays_private(brain: Brain, cy: Brain) -
     assert provenance.source_message == sent.id
 
 
-@pytest.mark.requirement("MG-37")
+@pytest.mark.requirement("MG-30")
 @pytest.mark.parametrize("text", [f"@decision {DECISION}", DECISION])
 def test_decision_that_is_a_whole_message_is_shown_once(brain: Brain, cy: Brain, text: str) -> None:
     brain.message.send("all", text, share="decision" if text == DECISION else "marked")
     assert [item.kind for item in cy.recall("Where do we store everything?").items] == [Kind.FACT]
     assert bodies(cy, DECISION, kinds=["message"]) == [text]
+
+
+def test_message_whose_subject_says_more_is_shown_with_the_decision(
+    brain: Brain, cy: Brain
+) -> None:
+    brain.message.send("all", f"@decision {DECISION}", subject="Ines rotates the restore key")
+
+    shown = cy.recall("who rotates the restore key").items
+    assert {item.kind for item in shown} == {Kind.FACT, Kind.MESSAGE}
 
 
 def test_text_not_marked_as_decision_stays_private(brain: Brain, cy: Brain) -> None:

@@ -325,3 +325,36 @@ def test_contradicting_options_are_refused_and_write_nothing(
 def test_unencrypted_url_is_reported_with_a_warning() -> None:
     assert "use https" in brain("claude-code", "--url", "http://brain.example.org")
     assert "use https" not in brain("codex", "--url", "http://localhost:8377")
+
+
+def test_link_of_an_invitation_gets_a_file_of_its_own_and_is_in_no_other() -> None:
+    links = [f"https://brain.example.org/join#cb_acme_{one}_{'0' * 48}" for one in ("1", "2")]
+
+    finished = [run_brain("connect", "codex", "--url", link, "--dry-run") for link in links]
+
+    shown = [one.out + one.err for one in finished]
+    places = {text.partition("The key would go to ")[2].split("\n")[0] for text in shown}
+    assert len(places) == 2
+    assert all("https://brain.example.org/mcp" in text for text in shown)
+    assert all("#cb_acme" not in text and "/join" not in text for text in shown)
+
+
+def test_link_of_an_invitation_is_not_used_up_by_a_removal(home: Path) -> None:
+    # No server answers there: an exchange would fail.
+    link = f"http://127.0.0.1:9/join#cb_acme_1a2b3c4d_{'0' * 48}"
+
+    removed = run_brain("connect", "codex", "--url", link, "--remove")
+
+    assert removed.status == 0
+    assert not list(home.rglob("keys"))
+
+
+def test_link_of_an_invitation_is_not_used_where_its_key_would_be_written(home: Path) -> None:
+    link = f"http://127.0.0.1:9/join#cb_acme_1a2b3c4d_{'0' * 48}"
+
+    failed = run_brain("connect", "codex", "--url", link)
+
+    assert failed.status != 0
+    assert "does not answer" in failed.err
+    assert "cb_acme" not in failed.err
+    assert not [path for path in home.rglob("*") if path.is_file() and ".codex" in path.parts]

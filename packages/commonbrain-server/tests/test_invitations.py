@@ -11,7 +11,7 @@ from commonbrain_server.tenants import AdministerTenant, NewKey, admin_of
 from password_hashers import HERE, altered
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import AuthenticationError
+from commonbrain.model.errors import AuthenticationError, InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock
 
@@ -73,6 +73,16 @@ def test_invitation_works_once_even_for_two_at_the_same_time(
     assert len(keys) == 1
     with pytest.raises(AuthenticationError):
         access.invited(str(invitation.text), address=HERE)
+
+
+@pytest.mark.requirement("ST-21")
+def test_invitation_with_another_role_than_its_agent_has_is_refused(
+    new: Callable[..., NewKey], invite: Invite
+) -> None:
+    new("ann", Role.ADMIN)
+
+    with pytest.raises(InvalidInputError, match="exists, as admin"):
+        invite()
 
 
 @pytest.mark.requirement("ST-21")

@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import SplitResult
 
 import typer
@@ -280,14 +281,16 @@ class ConnectRequest:
 def _read_invitation(options: ConnectOptions) -> tuple[ConnectOptions, ConnectRequest | None]:
     """Split the link of an invitation, which is exchanged once all else is known to be right."""
     url, invitation = split_invitation(options.url or "")
-    if invitation is None:
-        return options, None
+    if invitation is None or options.remove:
+        return replace(options, url=options.url and url), None
     if options.no_key or options.key_file is not None:
         raise InvalidInputError(
             "The link gives a key of its own.", hint="Leave out --key-file and --no-key."
         )
-    request = ConnectRequest(path=_key_path(endpoint(url)), key=invitation, invited_to=url)
-    return replace(options, url=url), request
+    # A file of its own: other clients of this user may call the same server as other agents.
+    of_invitation = sha256(invitation.encode()).hexdigest()[:_DIGITS]
+    path = _key_path(endpoint(url), of_invitation)
+    return replace(options, url=url), ConnectRequest(path=path, key=invitation, invited_to=url)
 
 
 def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
@@ -318,8 +321,11 @@ def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
     return ConnectRequest(path=_key_path(at), key=key)
 
 
-def _key_path(at: SplitResult) -> Path:
-    return _keys_folder() / at.netloc.replace(":", "_")
+_DIGITS: Final = 8
+
+
+def _key_path(at: SplitResult, *parts: str) -> Path:
+    return _keys_folder() / "_".join((at.netloc.replace(":", "_"), *parts))
 
 
 def _keys_folder() -> Path:

@@ -146,7 +146,9 @@ def _drop_messages(ranked: list[Candidate]) -> list[Candidate]:
     for one in ranked:
         fact = taken.get(one.memory.id)
         text = fact and one.memory.body.removeprefix(f"@{fact.memory.label}").lstrip(" :")
-        first = replace(fact, score=one.score) if fact and text == fact.memory.body else one
+        says_more = isinstance(one.memory.detail, MessageDetail) and one.memory.detail.subject
+        is_same = fact and text == fact.memory.body and not says_more
+        first = replace(fact, score=one.score) if fact and is_same else one
         shown.setdefault(first.memory.id, first)
     return list(shown.values())
 

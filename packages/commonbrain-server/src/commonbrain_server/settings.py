@@ -93,6 +93,10 @@ class TokenSettings(EnvironmentSettings, frozen=True):
     )
 
 
+ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 compared with, not listened on
+"""Hosts that mean all addresses of a machine, which nobody calls."""
+
+
 class ServerSettings(EnvironmentSettings, frozen=True):
     """Settings of the shared server, which its worker processes read too."""
 
@@ -169,7 +173,7 @@ class ServerSettings(EnvironmentSettings, frozen=True):
     @property
     def is_named_by_nobody(self) -> bool:
         """Whether it listens on all addresses, and no name is set by which others call it."""
-        return self.host in {"0.0.0.0", "::"} and not (self.url or self.allow_hosts)  # noqa: S104
+        return self.host in ANY_ADDRESS and not (self.url or self.allow_hosts)
 
 
 def load_token_settings() -> TokenSettings:

@@ -152,7 +152,8 @@ class AdministerTenant:
 
         Raises:
             NotFoundError: there is no such agent, and no role to create it with.
-            InvalidInputError: a network is invalid, or the days are not positive.
+            InvalidInputError: a network is invalid, the days are not positive, or the agent of an
+                invitation exists with another role.
             LimitExceededError: `quota_exceeded`, there are too many keys.
 
         """
@@ -176,7 +177,14 @@ class AdministerTenant:
             expires_at=expires,
         )
         with self.services.store.begin(self.caller.tenant) as tx:
-            if KeyRepository(tx.work).agent(request.agent) is None:
+            known = KeyRepository(tx.work).agent(request.agent)
+            if known is not None and key.is_invitation and request.role not in {None, known.role}:
+                raise InvalidInputError(
+                    f"Agent {request.agent} exists, as {known.role}.",
+                    hint="Leave out the role, change it by `brain agent set`, or take another "
+                    "name: who joins by this one sees what is private to it.",
+                )
+            if known is None:
                 if request.role is None:
                     raise NotFoundError(
                         f"There is no agent {request.agent[:40]!r}.",

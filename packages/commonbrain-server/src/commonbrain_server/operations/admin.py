@@ -28,7 +28,7 @@ from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
 from commonbrain_server.security.key_texts import KEY_SIGN
 from commonbrain_server.security.keys import Agent, ApiKey, KeyScope
-from commonbrain_server.settings import load_server_settings
+from commonbrain_server.settings import ANY_ADDRESS, load_server_settings
 from commonbrain_server.tenants import (
     AdministerTenant,
     AgentRequest,
@@ -397,7 +397,8 @@ def _render_secret(secret: str) -> Iterator[str]:
         return
     yield "The link, which works once and is never shown again. Who gets it runs:"
     yield f"brain connect CLIENT --url '{secret}'"
-    if is_local_host(urlsplit(secret).hostname or ""):
+    host = urlsplit(secret).hostname or ""
+    if is_local_host(host) or host in ANY_ADDRESS:
         yield "Only this machine reaches it: set COMMONBRAIN_SERVE_URL to the server's public URL."
 
 
