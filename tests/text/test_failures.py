@@ -140,7 +140,7 @@ def test_excerpt_is_read_as_the_output_is(output: str) -> None:
     assert whole is not None
     assert part is not None
     assert {*part.texts} == {*whole.texts}
-    assert part.places == whole.places
+    assert (part.places, part.tests) == (whole.places, whole.tests)
 
 
 @given(st.text(max_size=300), st.integers(1, 400))

@@ -171,6 +171,23 @@ _SCHEMA: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A database that is behind its code, whatever the column: a migration is missing."""
+_TESTS: Final = tuple(
+    lazy_pattern(one)
+    for one in (
+        r"^(?:FAILED|ERROR) (?P<test>\S+::\S+)",
+        r"^(?:ERROR|FAIL): (?P<test>\w+) \(",
+        r"^_{3,} (?:ERROR \w+ \w+ of )?(?P<test>[\w.\[\]-]+) _{3,}$",
+        r"^\s*--- FAIL: (?P<test>\S+)",
+        r"^---- (?P<test>\S+) stdout ----",
+        r"^test (?P<test>\S+) \.\.\. FAILED",
+        r"^\s*FAIL\s+\[[^\]]*\] \S+ (?P<test>\S+)",
+        r"^\s*● (?P<test>.+ › .+)$",  # noqa: RUF001 signs of tools
+        r"^\s*(?:FAIL|×|❯)\s+\S+ > (?P<test>.+)$",  # noqa: RUF001 signs of tools
+        r"^(?:\[ERROR\]\s+)?(?P<test>[\w.]*[A-Z]\w+\.\w+)(?::\d+| --| »)",
+        r"^(?P<test>[A-Z]\w+ > \w+)\(\) FAILED",
+    )
+)
+_PART: Final = lazy_pattern(r"::| > | › |\.")  # noqa: RUF001 signs of tools
 _FRAMES: Final = tuple(
     (lazy_pattern(one), is_last)
     for one, is_last in (
@@ -306,10 +323,12 @@ class Failure:
     """What a failed command printed."""
 
     lines: tuple[FailureLine, ...]
+    tests: frozenset[str] = frozenset()
+    """Names of failed tests."""
     places: frozenset[str] = frozenset()
     """Innermost frames in own code, as "file:function"."""
     frames: tuple[str, ...] = ()
-    """The printed lines of the places."""
+    """The printed lines of tests and places."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -334,18 +353,20 @@ def read_failure(output: str) -> Failure | None:
         return None
     if len(lines) > _LINES_MAX:
         lines = [*lines[: _LINES_MAX // 2], *lines[-_LINES_MAX // 2 :]]
+    tests = dict(_tests(raw))
     places = _places(raw)
     return Failure(
         lines=tuple(lines),
+        tests=frozenset(tests),
         places=frozenset(places),
-        frames=tuple(places.values()),
+        frames=(*tests.values(), *places.values()),
     )
 
 
 def excerpt(output: str, chars_max: int) -> str:
     """Return the lines that say most, as printed; `read_failure` reads them back.
 
-    They end with the lines of the first own frames.
+    They end with the lines of the first failed tests and own frames.
     """
     failure = read_failure(output)
     if failure is None:
@@ -432,6 +453,17 @@ def _last_part(path: re.Match[str]) -> str:
     return f"«{parts[-1]}»" if parts else ""
 
 
+def _tests(raw: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of failed tests, each with its line."""
+    for line in raw:
+        if len(line) > _LINE_CHARS_MAX:
+            continue
+        for kind in _TESTS:
+            if match := kind.search(line):
+                yield _PART.split(match["test"].partition("[")[0])[-1].strip(), line
+                break
+
+
 def _places(raw: Sequence[str]) -> dict[str, str]:
     """Return the innermost frame in own code, with its lines."""
     first: dict[str, str] = {}
@@ -455,7 +487,7 @@ def _places(raw: Sequence[str]) -> dict[str, str]:
 
 def similarity(failure: Failure, earlier: Failure, *, same_project: bool) -> float:
     """Return how like two failures are: 0 if they are different ones, else from 5 on."""
-    is_near = same_project and not failure.places.isdisjoint(earlier.places)
+    is_near = same_project and _is_near(failure, earlier)
     best = max(
         (
             _likeness(line, other, is_near=is_near, same_project=same_project)
@@ -465,6 +497,13 @@ def similarity(failure: Failure, earlier: Failure, *, same_project: bool) -> flo
         default=0.0,
     )
     return best if best >= (_SAME if same_project else _SAME_ELSEWHERE) else 0.0
+
+
+def _is_near(failure: Failure, earlier: Failure) -> bool:
+    """Return whether two failures are at the same place, or else in the same test."""
+    if failure.places and earlier.places:
+        return not failure.places.isdisjoint(earlier.places)
+    return not failure.tests.isdisjoint(earlier.tests)
 
 
 def _likeness(line: FailureLine, other: FailureLine, *, is_near: bool, same_project: bool) -> float:
