@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace as replace_fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 
 from commonbrain.threads import after_fork
 
@@ -78,6 +78,9 @@ def identity_of(*, agent: str | None, session: str | None) -> Identity:
 class _Capability(Generic[_Made]):
     """What a type checker sees of a capability, which is a property."""
 
+    @overload
+    def __get__(self, brain: None, _owner: object) -> property: ...
+    @overload
     def __get__(self, brain: Brain, _owner: object) -> _Made: ...
 
 

@@ -257,11 +257,13 @@ COMMAND_KINDS: Final = (
     _kind(
         "commit",
         runs=r"^git commit(?: |$)",
-        # "Commit to a date", "the commit hash" and "commit the transaction" are about other things.
-        says=r"(?<!auto[- ])(?<!phase )\b(?:pre-?)?commits?\b"
+        # "Commit to a date", "the commit hash" and those of databases are about other things.
+        says=r"(?:^|[.;\n])(?![^.;\n]*\b(?:transaction|database|cursor|offset|batche)s?\b)[^.;\n]*"
+        r"(?:(?<!auto[- ])(?<!phase )\b(?:pre-?)?commits?\b"
         r"(?!(?: \w+(?:self|us))? to (?!(?:\w+ )?(?:release |main|branch))|[ -](?:sha|hash|id"
-        r"|the transaction|offsets?|between)|\(|the)|\bcommitted\b(?! to\b)|\bgit history\b"
-        r"|\bsquash|\bsigned-off|\bchecked in\b|\b(?:in|into|out of) (?:git|the repo)\b(?! \w+ is)",
+        r"|offsets?|between)|\(|the)|\bcommitted\b(?! to\b)|\bgit history\b"
+        r"|\bsquash|\bsigned-off|\bchecked in\b"
+        r"|\b(?:in|into|out of) (?:git|the repo)\b(?! \w+ is))",
         terms="commit commits committed precommit git repo squash squashed signed checked",
     ),
     _kind(
@@ -303,6 +305,12 @@ COMMAND_KINDS: Final = (
         says=r"\bpublish(?:es|ed|ing)?\b(?! (?:[\w-]+ )?(?:events?|messages?))"
         r"|\breleas(?:es|ed|ing)\b|\brelease (?:only|when|by|from)\b",
         terms="publish release released",
+    ),
+    _kind(
+        "drop database",
+        runs=r"^dropdb\b|\bdrop (?:database|schema|table)\b",
+        says=r"\bdrop(?:s|ped|ping)? (?:\w+ )?(?:database|schema|table)s?\b",
+        terms="drop dropped dropping",
     ),
 )
 

@@ -213,7 +213,8 @@ def _end_of_name(words: Sequence[str], start: int) -> int:
     """Return the end of the name that begins at a place; the place itself if none does."""
     first = _without_accents(words[start].casefold().split("-")[0])
     is_listed = first in listed_names("given") or first in listed_names("word")
-    if not (is_listed or _has_title(words, start)):
+    is_after_title = _has_title(words, start) and words[start].casefold() not in _TITLES
+    if not (is_listed or is_after_title):
         return start
     end = start
     while end < len(words) and end - start < _WORDS_MAX and _is_name_word(words[end]):
@@ -292,10 +293,9 @@ def _without_accents(word: str) -> str:
 
 
 def _is_name_word(word: str) -> bool:
-    """Return whether a word is written like a part of a name, and is no title, day or month."""
+    """Return whether a word is written like a part of a name, and is no day or month."""
     is_written = all(part[:1].isupper() for part in word.split("-")) and not word.isupper()
-    is_apart = word.casefold() in _TITLES or _is_date(word.casefold())
-    return is_written and len(word) <= _NAME_CHARS_MAX and not is_apart
+    return is_written and len(word) <= _NAME_CHARS_MAX and not _is_date(word.casefold())
 
 
 def _is_date(word: str) -> bool:
