@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.text.repetition import adds_nothing, may_repeat, repeated_part
+from commonbrain.text.repetition import adds_nothing, carries_out, may_repeat, repeated_part
 
 
 @pytest.mark.requirement("WP-06")
@@ -101,3 +101,50 @@ def test_hostile_text_is_compared_in_linear_time(subtests: pytest.Subtests) -> N
             may_repeat(hostile, known="We deploy on Mondays.")
             adds_nothing("We deploy on Mondays.", known=hostile)
             assert process_time() - started < 1
+
+
+def test_completed_action_carries_out_the_plan_that_says_the_same(
+    subtests: pytest.Subtests,
+) -> None:
+    for plan, text in [
+        ("Fix the flaky test in ci.yml.", "I fixed the flaky test in ci.yml."),
+        ("Write docs for the webhook.", "Docs for the webhook are written."),
+        ("Add retries to the mailer", "Added retries to the mailer in 4.2"),
+        ("We need to add retries to the mailer", "Added retries to the mailer."),
+        ("Upgrade Django to 5.2", "Django was upgraded to 5.2 on Monday."),
+        ("must call the chimney sweep", "I called the chimney sweep"),
+    ]:
+        with subtests.test(plan=plan, text=text):
+            assert carries_out(text, plan=plan)
+
+
+def test_text_that_leaves_something_to_do_carries_out_no_plan(subtests: pytest.Subtests) -> None:
+    for plan, text in [
+        ("Add retries to the mailer", "Added half of the retries to the mailer"),
+        ("Add retries to the mailer", "Started to add retries to the mailer"),
+        ("Add retries to the mailer", "We have not added retries to the mailer"),
+        ("Add retries to the mailer", "Tried and failed to add retries to the mailer"),
+        ("Add retries to the mailer and the importer", "Added retries to the mailer"),
+        ("Upgrade Django to 5.2", "Upgraded Django to 5.1"),
+        ("Upgrade Django to 5.2", "We will upgrade Django to 5.2"),
+        ("Fix the login page", "Has anybody fixed the login page?"),
+        ("Fix the login page", "We could have fixed the login page"),
+        ("Pay the invoice", "The invoice is to be paid"),
+        ("Pay the invoice of ACME", "If the invoice of ACME was paid, ship"),
+        ("Never deploy on Fridays", "Deployed on Fridays"),
+        ("Write docs for the webhook. Then tell Sam.", "Docs for the webhook are written."),
+        ("Upgrade Django", "Upgraded Django debug toolbar"),
+        ("Deploy the API", "Deployed the API to staging"),
+        ("Fix the login page", "Fixed the login page, then reverted it"),
+        ("Fix the login page", "Fixed the login page. Reverted the next day."),
+        ("Fix the login page", "Until the login page is fixed"),
+        ("Fix the login page", "Has the login page been fixed"),
+        ("Delete files", "Deleted files go to the trash."),
+        ("Rename foo.py to bar.py", "bar.py was renamed to foo.py"),
+        ("Replace Redis with Kafka", "Kafka was replaced with Redis"),
+        ("Ana must pay Bob", "Ana was paid by Bob"),
+        ("Review requests daily", "Requests are reviewed daily"),
+        ("Always lint before a commit", "Linted before a commit"),
+    ]:
+        with subtests.test(plan=plan, text=text):
+            assert not carries_out(text, plan=plan)

@@ -16,7 +16,7 @@ from commonbrain.ingestion.deduplication import (
 )
 from commonbrain.ingestion.result import SimilarMemory
 from commonbrain.model import ids
-from commonbrain.model.kinds import KINDS, FactDetail
+from commonbrain.model.kinds import KINDS, FactDetail, Kind
 from commonbrain.model.links import DISAGREEMENTS, Basis, Link, LinkType, basis_of, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.revision import Action
@@ -24,6 +24,7 @@ from commonbrain.model.scope import is_visible
 from commonbrain.model.support import may_dispute, may_outdate
 from commonbrain.storage.change_log import predecessors
 from commonbrain.text.changes import find_change
+from commonbrain.text.repetition import carries_out
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -146,6 +147,8 @@ def changed_by(tx: Transaction, id_: int) -> Memory | None:
 
 
 def _basis(older: Memory, newer: Memory) -> Basis | None:
+    if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
+        return Basis.ANNOUNCED
     return find_change(_statement(older), _statement(newer))
 
 

@@ -23,6 +23,7 @@ from commonbrain.text.words import (
     Word,
     is_past,
     read_words,
+    stem,
 )
 
 _NAMING: Final = frozenset({Sort.NAME, Sort.CODE, Sort.NUMBER})
@@ -38,6 +39,12 @@ _NEGATIVE_PRONOUNS: Final = frozenset("nobody nothing nowhere none neither".spli
 _AUTHORS: Final = frozenset("we i you they".split())
 """Subjects that a passive leaves out: "we chose X", "X was chosen"."""
 _FUTURE: Final = frozenset("will shall plan planned plans going todo".split())
+_PLANNING: Final = frozenset("plan need want".split())
+"""Words of a plan that the report of it leaves out."""
+_RECURRING: Final = frozenset(
+    map(stem, "hourly daily nightly weekly monthly quarterly yearly annually fortnightly".split())
+)
+_ASKING: Final = lazy_pattern(r"(?:is|are|was|were|has|have|had|did|do|does)\b", re.IGNORECASE)
 _SAME_MODAL: Final = {"ought": "should", "shall": "must", "required": "must", "might": "may"}
 _ALL: Final = frozenset("every each everything everyone everybody entire always any".split())
 """Quantifiers that say the same as "all"."""
@@ -160,6 +167,33 @@ def adds_nothing(text: str, *, known: str) -> bool:
         return True
     rest = iter(map(_read, sentences))
     return all(any(_are_same(one, other) for other in rest) for one in own)
+
+
+def carries_out(text: str, *, plan: str) -> bool:
+    """Return whether a sentence reports as done what a plan says, in the same words.
+
+    "Added retries to the mailer" and "Retries were added to the mailer on Monday" do what "Add
+    retries to the mailer" says. A sentence that names anything else, or a condition, does not.
+    """
+    sentences = [split_sentences(one) for one in (text, plan)]
+    if any(len(one) != 1 for one in sentences) or _ASKING.match(text):
+        return False
+    done, planned = (_read(one) for [one] in sentences)
+    aim = [key for key in _names(planned) if key not in _PLANNING]
+    names = _names(done)
+    while len(names) > len(aim) and (names[-1][0].isdigit() or names[-1] in GROUP_OF):
+        names = names[:-1]
+    if done.is_passive:
+        # The verb comes after what it is done to.
+        names = [
+            *(key for key in names[1:] if key in aim[:1]),
+            *(k for k in names if k not in aim[:1]),
+        ]
+    is_done = done.is_passive or (done.tense == "past" and planned.tense != "past")
+    is_once = not _RECURRING.intersection(aim) and "all" not in planned.marks
+    is_limited = done.is_denied or done.asks or planned.is_denied or "be" in done.order
+    is_limited |= bool(done.marks - planned.marks - _AUTHORS - {"on", "in"})
+    return len(aim) >= _WORDS_MIN and names == aim and is_done and is_once and not is_limited
 
 
 def _are_same(one: _Said, other: _Said) -> bool:
