@@ -332,9 +332,10 @@ def test_link_of_an_invitation_gets_a_file_of_its_own_and_is_in_no_other() -> No
 
     finished = [run_brain("connect", "codex", "--url", link, "--dry-run") for link in links]
 
-    shown = [one.out + one.err for one in finished]
-    places = {text.partition("The key would go to ")[2].split("\n")[0] for text in shown}
-    assert len(places) == 2
+    # Without the ends of lines that a terminal would have.
+    shown = ["".join((one.out + one.err).split()) for one in finished]
+    assert shown[0] != shown[1]
+    assert all("keys/brain.example.org_" in text for text in shown)
     assert all("https://brain.example.org/mcp" in text for text in shown)
     assert all("#cb_acme" not in text and "/join" not in text for text in shown)
 
@@ -358,3 +359,10 @@ def test_link_of_an_invitation_is_not_used_where_its_key_would_be_written(home: 
     assert "does not answer" in failed.err
     assert "cb_acme" not in failed.err
     assert not [path for path in home.rglob("*") if path.is_file() and ".codex" in path.parts]
+
+
+def test_link_of_an_invitation_without_its_end_is_refused() -> None:
+    failed = run_brain("connect", "codex", "--url", "https://brain.example.org/join")
+
+    assert failed.status != 0
+    assert "not whole" in failed.err

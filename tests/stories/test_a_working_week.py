@@ -85,7 +85,7 @@ THURSDAY_REPLY: Final = """I compared both mail providers; we decided to stay wi
 """
 FRIDAY_REPLY: Final = """Credit notes are rounded like invoices now.
 
-@remember Credit notes share the rounding of invoices.
+@remember Always round credit notes like invoices.
 """
 
 
@@ -95,7 +95,7 @@ QUESTIONS: Final = (
     "Card numbers must never be logged.",
     # Rules that hooks took from replies.
     "Test files end in .spec.ts.",
-    "Credit notes share the rounding of invoices.",
+    "Always round credit notes like invoices.",
 )
 """What a person is asked in the week, each once, apart from the rules of an imported file."""
 

@@ -5,13 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from commonbrain_server.guard import guard_of
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.keys import KeyScope
 from commonbrain_server.tenants import AdministerTenant, NewKey, admin_of
 from password_hashers import HERE, altered
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import AuthenticationError, InvalidInputError
+from commonbrain.model.errors import AuthenticationError, InvalidInputError, LimitExceededError
+from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock
 
@@ -83,6 +85,42 @@ def test_invitation_with_another_role_than_its_agent_has_is_refused(
 
     with pytest.raises(InvalidInputError, match="exists, as admin"):
         invite()
+
+
+@pytest.mark.requirement("ST-21")
+def test_rotated_invitation_is_over_and_the_new_one_is_good(
+    brain: Brain, invite: Invite, join: Join
+) -> None:
+    old = invite()
+    new_ = admin_of(brain).rotate_key(old.key.prefix)
+
+    with pytest.raises(AuthenticationError):
+        join(old)
+    assert join(new_).key.agent == "ann"
+
+
+@pytest.mark.requirement("ST-21")
+def test_used_invitation_is_noted_and_its_replays_are_slowed(
+    brain: Brain, access: Authenticator, invite: Invite, join: Join
+) -> None:
+    invitation = invite()
+    join(invitation)
+
+    for _ in range(WRONG_CREDENTIALS_PER_MINUTE):
+        with pytest.raises(AuthenticationError):
+            access.invited(str(invitation.text), address=HERE)
+    with pytest.raises(LimitExceededError):
+        access.invited(str(invitation.text), address=HERE)
+    guard_of(brain.services).refusals.close()
+    noted = [one for one in admin_of(brain).noted().rows if one.code == "invalid_credential"]
+    assert {one.agent for one in noted} == {"ann"}
+
+
+@pytest.mark.requirement("ST-21")
+def test_scope_of_an_invitation_goes_with_no_other(new: Callable[..., NewKey]) -> None:
+    with pytest.raises(InvalidInputError, match="join goes with no other"):
+        new("bo", Role.WRITER, scopes=(KeyScope.JOIN, KeyScope.READ))
+    assert new("bo", Role.WRITER, scopes=(KeyScope.JOIN,)).key.expires_at is not None
 
 
 @pytest.mark.requirement("ST-21")

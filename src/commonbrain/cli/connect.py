@@ -281,6 +281,11 @@ class ConnectRequest:
 def _read_invitation(options: ConnectOptions) -> tuple[ConnectOptions, ConnectRequest | None]:
     """Split the link of an invitation, which is exchanged once all else is known to be right."""
     url, invitation = split_invitation(options.url or "")
+    if invitation is None and url.endswith("/join"):
+        raise InvalidInputError(
+            "The link of the invitation is not whole.",
+            hint="Give all of it, with what follows the #, in quotation marks.",
+        )
     if invitation is None or options.remove:
         return replace(options, url=options.url and url), None
     if options.no_key or options.key_file is not None:

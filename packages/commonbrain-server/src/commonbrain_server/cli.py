@@ -49,9 +49,9 @@ def serve(  # noqa: PLR0913 options of the command
     typer.echo(
         f"Serving at {settings.public_url}: the page at /, REST under /v1, MCP at /mcp.", err=True
     )
-    if settings.is_named_by_nobody:
+    if settings.has_no_name:
         typer.echo(
-            f"Nobody calls a machine {settings.host}, and requests to other names are refused: "
+            f"No machine is called {settings.host}, and requests to other names are refused: "
             f"add --url http://NAME:{settings.port} with the name that others use.",
             err=True,
         )

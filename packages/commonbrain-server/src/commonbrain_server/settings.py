@@ -171,7 +171,7 @@ class ServerSettings(EnvironmentSettings, frozen=True):
         return self.url or f"http://{host}:{self.port}"
 
     @property
-    def is_named_by_nobody(self) -> bool:
+    def has_no_name(self) -> bool:
         """Whether it listens on all addresses, and no name is set by which others call it."""
         return self.host in ANY_ADDRESS and not (self.url or self.allow_hosts)
 

@@ -61,6 +61,7 @@ class PolicyChange(TypedDict, total=False):
     are_reads_audited: bool
 
 
+INVITATION_DAYS = 7
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
 """Limits of a tenant, which its own admins may not change."""
 
@@ -82,7 +83,7 @@ class KeyRequest:
     scopes: tuple[KeyScope, ...] = ()
     networks: tuple[str, ...] = ()
     days: float | None = None
-    """Lifetime; None until it is revoked."""
+    """Lifetime; None until it is revoked, of an invitation `INVITATION_DAYS`."""
     role: Role | None = None
     """The role of the agent, if it has to be created."""
 
@@ -161,7 +162,13 @@ class AdministerTenant:
         now = self.services.clock.now()
         if request.days is not None and not 0 < request.days <= 36_500:  # noqa: PLR2004 a century
             raise InvalidInputError("A key is valid for more than 0 and at most 36,500 days.")
-        expires = None if request.days is None else now + timedelta(days=request.days)
+        is_invitation = KeyScope.JOIN in request.scopes
+        if is_invitation and len(request.scopes) > 1:
+            raise InvalidInputError(
+                "The scope join goes with no other.", hint="Leave the rest out."
+            )
+        days = INVITATION_DAYS if is_invitation and request.days is None else request.days
+        expires = None if days is None else now + timedelta(days=days)
         networks = check_networks(request.networks)
         names = (request.agent, request.label or "", *request.networks)
         check_address(names, self.services.secret_scanner)
@@ -221,7 +228,7 @@ class AdministerTenant:
                 old, prefix=text.prefix, seal=password_hash, created_at=now, last_used_at=None
             )
             self._add(tx, key, action="key_rotate")
-            end = now + timedelta(minutes=minutes)
+            end = now + timedelta(minutes=0 if old.is_invitation else minutes)
             KeyRepository(tx.work).end_key(prefix, revoked_at=None, expires_at=end)
         return NewKey(key=key, text=text)
 
@@ -229,7 +236,7 @@ class AdministerTenant:
         """Exchange the caller's invitation for a key with all of the agent's role, once.
 
         Raises:
-            AuthenticationError: it is no invitation, or somebody has used it.
+            AuthenticationError: it is no invitation, or was used.
             LimitExceededError: `quota_exceeded`, there are too many keys.
 
         """

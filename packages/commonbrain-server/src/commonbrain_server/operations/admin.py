@@ -77,7 +77,7 @@ ADMIN_COMMANDS: Final = (
     Command(
         name="key invite",
         purpose="Make a link that gives a colleague a key of their own, once, within a week.",
-        preset={"op": "key_create", "scopes": ["join"], "days": 7},
+        preset={"op": "key_create", "scopes": ["join"]},
         fields=_AGENT | {"role", "label"},
         positional=("agent",),
         required=_AGENT,
@@ -399,7 +399,10 @@ def _render_secret(secret: str) -> Iterator[str]:
     yield f"brain connect CLIENT --url '{secret}'"
     host = urlsplit(secret).hostname or ""
     if is_local_host(host) or host in ANY_ADDRESS:
-        yield "Only this machine reaches it: set COMMONBRAIN_SERVE_URL to the server's public URL."
+        yield (
+            "Only this machine reaches it: set COMMONBRAIN_SERVE_URL to the server's public URL "
+            "and start brain serve anew."
+        )
 
 
 def render_usage(usage: Usage) -> str:

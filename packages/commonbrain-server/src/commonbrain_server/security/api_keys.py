@@ -103,11 +103,14 @@ class ApiKeyAuthenticator:
             raise invalid_invitation()
         try:
             known = self._authenticate(text, self._digest(text), address=address)
-            check_use(known.key, known.principal, now=self.clock.now(), address=address)
         except AuthenticationError:
             raise invalid_invitation() from None
-        if not known.key.is_invitation:
+        is_good = known.key.is_invitation and known.key.is_good(self.clock.now())
+        if not is_good:
+            self._count_wrong(address)
+            self._note(text.tenant, invalid_invitation(), known=known)
             raise invalid_invitation()
+        check_use(known.key, known.principal, now=self.clock.now(), address=address)
         return known.caller
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
