@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace as replace_fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 from commonbrain.threads import after_fork
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from commonbrain.transfer.imports import Import
     from commonbrain.transfer.merge import Merge
 
-_Made = TypeVar("_Made")
+_Made_co = TypeVar("_Made_co", covariant=True)
 
 
 class Identity(TypedDict, total=False):
@@ -75,22 +75,22 @@ def identity_of(*, agent: str | None, session: str | None) -> Identity:
     return identity
 
 
-class _Capability(Generic[_Made]):
+class _Capability(Protocol[_Made_co]):
     """What a type checker sees of a capability, which is a property."""
 
     @overload
     def __get__(self, brain: None, _owner: object) -> property: ...
     @overload
-    def __get__(self, brain: Brain, _owner: object) -> _Made: ...
+    def __get__(self, brain: Brain, _owner: object) -> _Made_co: ...
 
 
-def _capability(module: str) -> Callable[[Callable[[Brain], _Made]], _Capability[_Made]]:
+def _capability(module: str) -> Callable[[Callable[[Brain], _Made_co]], _Capability[_Made_co]]:
     """Make a property whose class, which the function returns, is imported when it is used."""
 
-    def decorate(described: Callable[[Brain], _Made]) -> Any:  # noqa: ANN401 a property
+    def decorate(described: Callable[[Brain], _Made_co]) -> Any:  # noqa: ANN401 a property
         name = described.__annotations__["return"]
 
-        def make(brain: Brain) -> _Made:
+        def make(brain: Brain) -> _Made_co:
             made = getattr(import_module(f"commonbrain.{module}"), name)
             return made(brain.services, brain.caller)
 
