@@ -209,7 +209,8 @@ def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
 
 def missing_formats(importers: Mapping[str, Importer]) -> tuple[str, ...]:
     """Return the formats that the extra `import` adds, unless it is installed."""
-    return tuple(name for name in IMPORT_FORMATS if name not in importers)
+    known = set(importers)
+    return tuple(name for name in IMPORT_FORMATS if name not in known)
 
 
 def split_part(source: Path) -> tuple[Path, str | None]:
