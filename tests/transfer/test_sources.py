@@ -78,7 +78,7 @@ def test_refused_address_is_shown_without_its_password(
                 assert "is an address" in str(foreground.value)
 
 
-def test_file_whose_name_looks_like_an_address_is_shown_by_its_name(
+def test_file_named_like_an_address_is_shown_by_its_name(
     brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
