@@ -128,6 +128,18 @@ def test_message_whose_subject_says_more_is_shown_with_the_decision(
     assert {item.kind for item in shown} == {Kind.FACT, Kind.MESSAGE}
 
 
+def test_newer_decision_is_shown_in_place_of_the_message_with_the_older(
+    brain: Brain, cy: Brain
+) -> None:
+    old = brain.message.send("all", f"@decision {DECISION}").derived[0].id
+    for text in ("We store everything in Postgres", "We store everything in two engines"):
+        assert old is not None
+        old = brain.revise.supersede(old, text, reason="it grew").id
+
+    [item] = cy.recall("Where do we store everything?").items
+    assert (item.id, item.headline) == (old, text)
+
+
 def test_text_not_marked_as_decision_stays_private(brain: Brain, cy: Brain) -> None:
     text = "@insight The cache is cold at noon.\n@remember The till opens at nine.\n"
     brain.message.send("bo", f"{text}@atom the disk | was full | writes failed")

@@ -202,6 +202,15 @@ def test_dry_run_of_a_second_import_counts_what_it_would_add(brain: Brain) -> No
     assert dry == give(brain, *given, added)
 
 
+@pytest.mark.requirement("MG-33")
+def test_dry_run_counts_no_open_thread_and_no_row_that_a_source_repeats(brain: Brain) -> None:
+    given = (MAIL, SourceThread(key=CLOSED.key), MAIL)
+    dry = give(brain, *given, dry_run=True)
+    assert "thread status" not in dry.carried
+    assert (dry.exists, dry.omitted) == (1, {})
+    assert dry == give(brain, *given)
+
+
 @pytest.mark.requirement("MG-34")
 def test_records_of_messages_that_another_import_stored_are_counted(brain: Brain) -> None:
     give(brain, MAIL)

@@ -7,6 +7,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.transfer.importer import missing_formats
 from commonbrain.transfer.importers import IMPORTERS, InstalledImporters
 from tests.distributions import add_distribution
 from tests.in_process import run_brain
@@ -53,6 +54,20 @@ def test_format_of_an_installed_package_is_imported(
 
     assert brain.import_("lines", source).stored == 2
     assert InstalledImporters()["markdown"] is IMPORTERS["markdown"]
+
+
+def test_importer_of_an_old_package_is_refused_and_not_listed(
+    brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "[commonbrain.importers]\nmem0 = old_lines:IMPORTER"
+    add_distribution(tmp_path / "site", "commonbrain-import", rows)
+    (tmp_path / "site" / "old_lines.py").write_text(LINES.replace("(Importer)", ""), "utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "site")  # pyright: ignore[reportUnknownMemberType]
+    for refused in (brain.import_, brain.jobs.import_):
+        with pytest.raises(InvalidInputError, match="mem0 is not an Importer"):
+            refused("mem0", tmp_path)
+    assert [*InstalledImporters()] == [*IMPORTERS]
+    assert "mem0" in missing_formats(InstalledImporters())
 
 
 @pytest.mark.usefixtures("without_package")

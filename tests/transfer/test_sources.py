@@ -78,6 +78,15 @@ def test_refused_address_is_shown_without_its_password(
                 assert "is an address" in str(foreground.value)
 
 
+def test_file_named_like_an_address_is_shown_by_its_name(
+    brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "Meeting 10:30 bob@acme.md"
+    Path(name).write_text(NOTES, "utf-8")
+    assert brain.import_("markdown", name).source == name
+
+
 def finished(brain: Brain, job: JobView) -> JobView:
     a_worker(brain).sweep()
     return brain.jobs.show(job.id)

@@ -13,7 +13,13 @@ from typing import Final, NamedTuple
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteContext
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.ingestion.result import ItemResult, ItemStatus, SimilarMemory, hint_of_return
+from commonbrain.ingestion.result import (
+    REPEATED,
+    ItemResult,
+    ItemStatus,
+    SimilarMemory,
+    hint_of_return,
+)
 from commonbrain.model import ids, limits
 from commonbrain.model.kinds import (
     KINDS,
@@ -396,6 +402,8 @@ class _DuplicateFields(NamedTuple):
     scope: Scope
     project: str | None
     occurred_at: datetime | None
+    source_ref: str | None
+    """Of which row of a source it is, which decides nothing."""
 
 
 @dataclass(slots=True)
@@ -407,12 +415,23 @@ class PreviewedDrafts:
     )
     """By the hash of the text, and the source where texts alone need not mean the same."""
 
-    def has(self, prepared: PreparedDraft, *, now: datetime) -> bool:
-        """Return whether an earlier draft is the same memory; otherwise note this one."""
+    def preview(self, prepared: PreparedDraft, *, now: datetime) -> ItemResult:
+        """Return the outcome of a draft that is not in the store."""
+        earlier = self._find(prepared, now=now)
+        is_repeated = earlier is not None and earlier.source_ref == prepared.draft.source_ref
+        return ItemResult(
+            status=ItemStatus.STORED if earlier is None else ItemStatus.EXISTS,
+            code=REPEATED if is_repeated else None,
+            kind=prepared.admitted.kind,
+            warnings=prepared.warnings,
+        )
+
+    def _find(self, prepared: PreparedDraft, *, now: datetime) -> _DuplicateFields | None:
+        """Return an earlier draft that is the same memory; without one, note this one."""
         kind, draft = KINDS[prepared.admitted.kind], prepared.draft
         source = None if kind.identity is DuplicateScope.TEXT else draft.source_ref
         if source is None and kind.identity is DuplicateScope.NAMED_SOURCE:
-            return False
+            return None
         is_over = draft.expires_at is not None and draft.expires_at <= now
         if is_over:
             # What has expired is known only to an import of its source.
@@ -420,13 +439,15 @@ class PreviewedDrafts:
         key = (prepared.semantic_hash, source)
         at = draft.occurred_at if kind.is_distinct_by_time else None
         place = _DuplicateFields(
-            prepared.text, prepared.scope, prepared.project, instant(at) if at else None
+            *(prepared.text, prepared.scope, prepared.project),
+            instant(at) if at else None,
+            draft.source_ref,
         )
         known = self.places.get(key, ())
-        if any(_is_same(there, place) for there in known):
-            return True
-        self.places[key] = (*known, place)
-        return False
+        earlier = next((there for there in known if _is_same(there, place)), None)
+        if earlier is None:
+            self.places[key] = (*known, place)
+        return earlier
 
 
 def _is_same(known: _DuplicateFields, new: _DuplicateFields) -> bool:

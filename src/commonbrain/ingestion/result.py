@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.dependents import AffectedDependents
 from commonbrain.model import ids
@@ -16,6 +16,10 @@ from commonbrain.model.memory import Memory
 if TYPE_CHECKING:
     from commonbrain.ingestion.validation import Rejection
     from commonbrain.storage.store import Transaction
+
+
+REPEATED: Final = "repeated"
+"""The code of an item of a preview that an earlier one of the same `source_ref` says already."""
 
 
 class ItemStatus(StrEnum):

@@ -372,10 +372,7 @@ def _preview(
     if isinstance(item, Rejection):
         return rejected(item)
     known = find_exact(context, item)
-    if known is not None:
-        return exists(known)
-    status = ItemStatus.EXISTS if previewed.has(item, now=context.now) else ItemStatus.STORED
-    return ItemResult(status=status, kind=item.admitted.kind, warnings=item.warnings)
+    return previewed.preview(item, now=context.now) if known is None else exists(known)
 
 
 def store_draft(context: WriteContext, prepared: PreparedDraft) -> ItemResult:

@@ -21,13 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import (
-    KINDS,
-    SUMMARY,
-    Kind,
-    MessageDetail,
-    is_blocker,
-)
+from commonbrain.model.kinds import KINDS, SUMMARY, Kind, MessageDetail, is_blocker
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import (
     Conflict,
@@ -70,7 +64,7 @@ def order(table: Table) -> None:
     visible = filter_visible(table, table.ranked)
     table.passed = frozenset(one.memory.id for one in visible)
     if plan.query:
-        visible = _order_by_matter(table, _drop_messages(_drop_summaries(table, visible)))
+        visible = _order_by_matter(table, _drop_messages(table, _drop_summaries(table, visible)))
         if plan.budget.order is Order.TIMELINE and table.times:
             visible = filter_visible(table, _repeat_for_times(table, visible))
     table.ranked = visible
@@ -139,16 +133,22 @@ def _drop_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     ]
 
 
-def _drop_messages(ranked: list[Candidate]) -> list[Candidate]:
-    """Show in place of a message what was taken from it, if the message says no more."""
-    taken = {one.memory.source_message_id: one for one in ranked}
+def _drop_messages(table: Table, ranked: list[Candidate]) -> list[Candidate]:
+    """Show what was taken from a message, or superseded it, in place of one that says no more."""
+    taken = {one.source_message_id: one for one in reversed([*table.known.values()])}
+    current = {one.memory.id: one for one in ranked}
+    # The latest first, so that each of several revisions leads to what holds.
+    for memory in sorted(table.known.values(), key=lambda one: -one.superseded_count):
+        if newer := current.get(memory.superseded_by or 0):
+            current.setdefault(memory.id, newer)
     shown = dict[int, Candidate]()
     for one in ranked:
         fact = taken.get(one.memory.id)
-        text = fact and one.memory.body.removeprefix(f"@{fact.memory.label}").lstrip(" :")
+        text = fact and one.memory.body.removeprefix(f"@{fact.label}").lstrip(" :")
         says_more = isinstance(one.memory.detail, MessageDetail) and one.memory.detail.subject
-        is_same = fact and text == fact.memory.body and not says_more
-        first = replace(fact, score=one.score) if fact and is_same else one
+        is_same = fact and text == fact.body and not says_more
+        newest = current.get(fact.id) if fact and is_same else None
+        first = replace(newest, score=one.score) if newest else one
         shown.setdefault(first.memory.id, first)
     return list(shown.values())
 

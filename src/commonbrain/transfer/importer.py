@@ -209,7 +209,8 @@ def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
 
 def missing_formats(importers: Mapping[str, Importer]) -> tuple[str, ...]:
     """Return the formats that the extra `import` adds, unless it is installed."""
-    return tuple(name for name in IMPORT_FORMATS if name not in importers)
+    known = set(importers)
+    return tuple(name for name in IMPORT_FORMATS if name not in known)
 
 
 def split_part(source: Path) -> tuple[Path, str | None]:
@@ -272,7 +273,8 @@ _CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|se
 
 def _address(source: str | Path) -> str | None:
     """Return a source that is a URL or addresses a database; None for a path."""
-    if Path(source).is_absolute():
+    # Unlike `Path.exists`, this raises for no name, whose error would repeat it.
+    if Path(source).is_absolute() or os.path.exists(source):  # noqa: PTH110
         return None  # Such as a file that was sent here, by whatever name.
     text = (source.as_posix() if isinstance(source, Path) else source).strip(" '\"")
     if _ADDRESS.match(text):
@@ -297,8 +299,7 @@ def check_is_path(source: str | Path) -> None:
         InvalidInputError: the source is a URL, or addresses a database.
 
     """
-    # Unlike `Path.exists`, this raises for no name, whose error would repeat it.
-    if _address(source) is not None and not os.path.exists(source):  # noqa: PTH110
+    if _address(source) is not None:
         raise InvalidInputError(
             f"{shown_source(source)} is an address; this format is read from a file or a folder.",
             hint="Give the path of a file or a folder. brain import --formats lists what is read.",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.metadata import find_link
 from commonbrain.ingestion.batch import WriteContext
-from commonbrain.ingestion.result import ItemResult, ItemStatus
+from commonbrain.ingestion.result import REPEATED, ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
@@ -179,9 +179,10 @@ def unresolved_refs(
         (draft.source_ref, None if outcome.id is None else ids.parse(ids.MEMORY, outcome.id))
         for draft, outcome in zip(drafts, outcomes, strict=True)
         if outcome.status is ItemStatus.EXISTS and draft.source_ref is not None
+        if outcome.code != REPEATED
     ]
     stored = tx.memories.get([id_ for _, id_ in known if id_ is not None])
-    # Without an id, it is the repetition of a text in a dry run.
+    # Without an id, it is the repetition of another row's text in a dry run.
     refs = {None: None} | {id_: one.source_ref for id_, one in stored.items()}
     return Counter(_KNOWN_WORDS for ref, id_ in known if refs.get(id_) != ref)
 

@@ -169,9 +169,12 @@ def set_thread(context: WriteContext, given: SourceThread, *, writes: bool) -> s
     """Set status and tags of an imported thread; None if that was done before."""
     tx = context.tx
     thread = tx.threads.with_key(given.key)
-    if thread is None:
-        return UNSTORED if writes else THREADS
     tags = _tags(context, given)
+    if thread is None and not writes:
+        # A new thread is open and has no tags.
+        return THREADS if given.is_closed or tags else None
+    if thread is None:
+        return UNSTORED
     changed = replace(
         thread,
         status=ThreadStatus.CLOSED if given.is_closed else thread.status,
