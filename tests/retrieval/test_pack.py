@@ -26,7 +26,7 @@ from commonbrain.model.recall_result import (
     shown_fields,
     to_evidence,
 )
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import Authority, Trust
 from commonbrain.retrieval.packing import Packed, pack, to_item
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.text.segmentation import Sought
@@ -582,7 +582,12 @@ def test_triggered_skill_is_omitted_only_if_its_id_does_not_fit(
 ) -> None:
     skills = [
         replace(
-            a_candidate(100 + n, body, kind=Kind.RULE, detail=RuleDetail(skill={"name": "s"})),
+            a_candidate(
+                *(100 + n, body),
+                kind=Kind.RULE,
+                detail=RuleDetail(skill={"name": "s"}),
+                authority=Authority.PERSON,
+            ),
             features={"skill": 1.0},
         )
         for n, body in enumerate(fired)
