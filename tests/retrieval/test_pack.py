@@ -580,18 +580,9 @@ def test_strong_features_are_given_as_match_reasons() -> None:
 def test_triggered_skill_is_omitted_only_if_its_id_does_not_fit(
     fired: list[str], rest: list[Candidate], max_items: int, max_tokens: int
 ) -> None:
-    skills = [
-        replace(
-            a_candidate(
-                *(100 + n, body),
-                kind=Kind.RULE,
-                detail=RuleDetail(skill={"name": "s"}),
-                authority=Authority.PERSON,
-            ),
-            features={"skill": 1.0},
-        )
-        for n, body in enumerate(fired)
-    ]
+    skill = {"detail": RuleDetail(skill={"name": "s"}), "authority": Authority.PERSON}
+    made = (a_candidate(100 + n, body, kind=Kind.RULE, **skill) for n, body in enumerate(fired))
+    skills = [replace(one, features={"skill": 1.0}) for one in made]
     packed = pack([*skills, *rest], Budget(max_items=max_items, max_tokens=max_tokens))
     assert packed.tokens <= max_tokens
     expected = [ids.show(ids.MEMORY, one.memory.id) for one in skills[:max_items]]
