@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.model.kinds import Kind, MessageDetail
@@ -36,6 +36,7 @@ def test_spacing_does_not_change_the_full_text(words: list[str], gap: str) -> No
 
 
 @given(st.text(min_size=1).filter(str.strip))
+@example("```{")
 def test_derived_headline_adds_nothing_to_the_full_text(body: str) -> None:
     assert full_text(derive_headline(body), body) == body
 

@@ -316,7 +316,7 @@ def _says(body: str, stem: str) -> bool:
     """Return whether the parts of a headline occur in the body in order, whatever the signs."""
     parts = [words for part in _GAPS.split(stem) if (words := _without_signs(part))]
     if not parts:
-        return f" {_folded(stem)}" in f" {_folded(body)}"
+        return _folded(stem) in _folded(body)
     text, place = f" {_without_signs(body)}", 0
     for words in parts:
         place = text.find(f" {words}", place)
