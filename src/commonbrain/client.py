@@ -85,7 +85,7 @@ class _Capability(Protocol[_Made_co]):
 
 
 def _capability(module: str) -> Callable[[Callable[[Brain], _Made_co]], _Capability[_Made_co]]:
-    """Make a property whose class, which the function returns, is imported when it is used."""
+    """Make a property that imports its class, which the function returns, when it is used."""
 
     def decorate(described: Callable[[Brain], _Made_co]) -> Any:  # noqa: ANN401 a property
         name = described.__annotations__["return"]

@@ -349,7 +349,7 @@ def test_briefing_of_a_typical_project_takes_at_most_600_tokens() -> None:
     assert "BLOCKERS loaded: 3, TASKS loaded: 4" in briefing.text
 
 
-@pytest.mark.parametrize(("count", "told"), [(100, "100"), (101, "100+"), (1001, "100+")])
-def test_boot_counts_unread_messages_up_to_a_hundred(count: int, told: str) -> None:
+@pytest.mark.parametrize(("count", "shown"), [(100, "100"), (101, "100+"), (1001, "100+")])
+def test_boot_counts_unread_messages_up_to_a_hundred(count: int, shown: str) -> None:
     lines = pack_briefing(BriefingMaterial(unread=count)).text.splitlines()
-    assert f"MESSAGES: {told} unread" in lines
+    assert f"MESSAGES: {shown} unread" in lines

@@ -275,7 +275,7 @@ class ConnectRequest:
     path: Path
     key: str
     invited_to: str | None = None
-    """The server whose invitation it is; None of a key."""
+    """The server that the invitation is from; None for a key."""
 
 
 def _read_invitation(options: ConnectOptions) -> tuple[ConnectOptions, ConnectRequest | None]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _Input = tuple[str, Detail | None]
-"""A text to embed, and the detail whose fields are embedded too."""
+"""A text to embed, and the detail with further fields to embed."""
 
 
 def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:

@@ -148,7 +148,7 @@ class Importer(ABC):
     reads_database: bool = False
     """Whether a source may be the address of a database."""
     reads_part: bool = False
-    """Whether several tenants may share a file, of whom the source names one: `file.db#tenant`."""
+    """Whether several tenants may share a file; the source then names one: `file.db#tenant`."""
     reads_zip: bool = False
     """Whether it reads a folder in a zip file by file, without unpacking all to disk."""
     hidden_files: frozenset[str] = frozenset()

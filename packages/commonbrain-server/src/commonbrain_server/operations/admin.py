@@ -156,7 +156,7 @@ class AdminRequest(VerbRequest):
     scopes: list[KeyScope] = Field(
         default=[],
         description="key_create: read, write, admin; none: all of the agent's role; join: an "
-        "invitation, whose link is exchanged for a key once",
+        "invitation; its link is exchanged for a key once",
     )
     networks: list[str] = Field(
         default=[], description="key_create: allowed addresses or networks; none: any"
@@ -395,7 +395,7 @@ def _render_secret(secret: str) -> Iterator[str]:
     if not is_url(secret):
         yield f"The key, which is not stored and never shown again: {secret}"
         return
-    yield "The link, which works once and is never shown again. Who gets it runs:"
+    yield "The link, which works once and is never shown again. The person who gets it runs:"
     yield f"brain connect CLIENT --url '{secret}'"
     host = urlsplit(secret).hostname or ""
     if is_local_host(host) or host in ANY_ADDRESS:
