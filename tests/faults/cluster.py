@@ -165,9 +165,12 @@ class Cluster:
 
     def end_lease(self, job: str) -> None:
         """Let the lease of a running job, or the delay before it is tried again, be over."""
-        id_ = ids.parse(ids.JOB, job)
+        self.end_leases(f"id = {ids.parse(ids.JOB, job)}")
+
+    def end_leases(self, which: str) -> None:
+        """Do so for all jobs of which a condition holds."""
         live = "state IN ('queued', 'running')"
-        self.rows(f"UPDATE jobs SET due_at = created_at WHERE id = {id_} AND {live}")  # noqa: S608
+        self.rows(f"UPDATE jobs SET due_at = created_at WHERE {which} AND {live}")  # noqa: S608
 
     def restart_killed(self) -> None:
         """Start what was killed, and wait until it is ready."""

@@ -75,16 +75,28 @@ class Client:
         status, out, err = json.loads(self.process.stdout.readline())
         return Answered(status=status, out=out, err=err)
 
-    def is_warm(self) -> bool:
-        """Return whether another process answers; a hook that opens the store itself fails."""
-        tried = self.hook("stop", ONLY_SERVED, text="We decided to wait.")
-        return "COMMONBRAIN_MCP_PROFILE" not in tried.err
+    def ask(self, event: str, **fields: str) -> Answered:
+        """Run a hook until another process answers it; one that opens the store itself fails.
+
+        A process that is slow to greet on a busy machine leaves a hook to do its work alone.
+        """
+        answers = list[Answered]()
+
+        def is_answered() -> bool:
+            answers.append(self.hook(event, ONLY_SERVED, **fields))
+            return "COMMONBRAIN_MCP_PROFILE" not in answers[-1].err
+
+        until(is_answered)
+        return answers[-1]
+
+    def wait_until_warm(self) -> None:
+        self.ask("stop", text="We decided to wait.")
 
     def start(self) -> None:
         """Start the session, and wait until it is warm."""
         started = self.hook("session-start", source="startup")
         assert (started.status, started.err) == (0, "")
-        until(self.is_warm)
+        self.wait_until_warm()
 
     def end_by(self, way: str) -> None:
         """End the session, or the client."""
@@ -137,7 +149,7 @@ def test_process_of_a_session_makes_it_warm_and_ends_with_it(way: str, store: Pa
     with client_of(store) as client:
         client.start()
         [server] = servers(store)
-        answered = client.hook("user-prompt-submit", ONLY_SERVED, prompt=PROMPT)
+        answered = client.ask("user-prompt-submit", prompt=PROMPT)
         assert f"> {FACT}" in answered.context
         client.end_by(way)
         wait_until_ended(server)
@@ -162,7 +174,7 @@ def test_process_lives_until_the_last_of_its_clients_ends(store: Path) -> None:
         [server] = servers(store)
         first.end_by("SIGKILL")
         first.process.wait()
-        answered = second.hook("user-prompt-submit", ONLY_SERVED, prompt=PROMPT)
+        answered = second.ask("user-prompt-submit", prompt=PROMPT)
         assert FACT in answered.context
         second.end_by("SIGKILL")
         wait_until_ended(server)
@@ -260,7 +272,7 @@ def test_prompt_without_a_loaded_model_is_searched_by_words_and_counted(store: P
             "user-prompt-submit", {"COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "0.01"}, prompt=PROMPT
         )
         assert late.err == "commonbrain: The hook timed out.\n"
-        until(client.is_warm)
+        client.wait_until_warm()
         shown = subprocess.run(
             [sys.executable, "-m", "commonbrain", "--store", str(store), "status"],
             env=clean_environment(**settings_of(store), COLUMNS="200"),

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.ingestion.validation import Valid, validate
@@ -200,6 +200,7 @@ LINES = st.lists(
 
 
 @given(lines=LINES)
+@example(lines=["# One", "-", "    code", "  - nested one"])
 def test_sections_contain_every_word_of_a_text(lines: list[str]) -> None:
     text = "\n".join(["opening words", *lines])
     words_found = [

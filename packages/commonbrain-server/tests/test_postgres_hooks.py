@@ -11,7 +11,6 @@ import commonbrain
 from commonbrain.runtime.callers import store_socket
 from tests.conftest import FACT
 from tests.hooks.test_hooks_background import (
-    ONLY_SERVED,
     PROMPT,
     WAYS,
     client_of,
@@ -42,7 +41,7 @@ def test_hooks_on_postgres_share_a_process_that_ends_with_its_client(
     with client_of(store, url=url) as client:
         client.start()
         [server] = servers(store, url=url)
-        answered = client.hook("user-prompt-submit", ONLY_SERVED, prompt=PROMPT)
+        answered = client.ask("user-prompt-submit", prompt=PROMPT)
         assert f"> {FACT}" in answered.context
         path = store_socket(url, settings_of(store))
         assert path is not None

@@ -175,7 +175,7 @@ _RUN: Final = re.compile(rf".{{1,{_RUN_CHARS}}}(?!\S)|.{{1,{_RUN_CHARS}}}")
 """As much of a line as fits, up to the end of a word if there is one."""
 _EMPTY_TEXT: Final = re.compile(r"[\s\-*_]*")
 """Empty lines and horizontal rules."""
-_BULLET: Final = re.compile(r"\s*[-*+][ \t]+")
+_BULLET: Final = re.compile(r"\A\s*[-*+](?:[ \t]+|(?=\n)|\Z)")
 _CONTINUATION: Final = re.compile(
     r"\W*(?:this|that|these|those|it|its|they|he|she|then|so|also|but|and|or|however|otherwise"
     r"|instead|therefore|thus|hence|because|for example|e\.g\.|i\.e\.|in that case)\b",
@@ -215,7 +215,7 @@ def _is_lead(block: Block) -> bool:
 
 def _strip_bullet(item: str) -> str:
     """Remove the bullet of an item, and the same indentation from its other lines."""
-    first, _, rest = _BULLET.sub("", item, count=1).partition("\n")
+    first, _, rest = _BULLET.sub("", item).partition("\n")
     return f"{first}\n{textwrap.dedent(rest)}".strip()
 
 
