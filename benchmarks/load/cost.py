@@ -25,10 +25,10 @@ _SETTLE_S: Final = 7
 _WARM: Final = 200
 """Requests after which statements are prepared and each key has been hashed."""
 _AGENTS: Final = 40
-_WRITES: Final = 0.2
+_MIX: Final = {"recall": 0.7, "remember": 0.2, "boot": 0.1}
 _OPERATIONS: Final = "mix,recall,remember,boot,get,status,health"
 Operations = Annotated[
-    str, typer.Option(help="Operations, separated by commas; mix is four recalls to one remember.")
+    str, typer.Option(help="Separated by commas; mix is 70% recall, 20% remember, 10% boot.")
 ]
 
 
@@ -54,7 +54,7 @@ class Agents:
 
     def _send(self, operation: str, agent: int) -> dict[str, Any]:
         if operation == "mix":
-            operation = "remember" if self.source.random() < _WRITES else "recall"
+            [operation] = self.source.choices([*_MIX], [*_MIX.values()])
         headers = {
             "Authorization": f"Bearer {self.plan.keys[agent]}",
             "Commonbrain-Session": f"cost-{agent}",
