@@ -62,8 +62,8 @@ def test_killed_server_and_worker_lose_nothing_and_repeat_nothing(
     assert {received[text] for text in delivered} == {1}
     cluster.end_leases("kind = 'embed'")
     # Vectors follow the reply; those that the killed server owed are a job of the others.
-    lacking = "SELECT id FROM memories EXCEPT SELECT memory_id FROM vectors"
-    until(partial(cluster.rows, lacking), lambda rows: rows == [])
+    without = "SELECT id FROM memories EXCEPT SELECT memory_id FROM vectors"
+    until(partial(cluster.rows, without), lambda rows: rows == [])
 
 
 def test_two_workers_schedule_maintenance_once(cluster: Cluster) -> None:
