@@ -3,14 +3,18 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from commonbrain_server.guard import guard_of
+from commonbrain_server.operations.admin import ADMIN, AdminRequest
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.keys import KeyScope
 from commonbrain_server.tenants import AdministerTenant, KeyRequest, NewKey, admin_of
 from password_hashers import HERE, altered
+from rich.console import Console
 
+from commonbrain.cli.terminal import print_reply
 from commonbrain.client import Brain
 from commonbrain.model.errors import AuthenticationError, InvalidInputError, LimitExceededError
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
@@ -48,6 +52,19 @@ def test_invitation_is_exchanged_for_a_key_with_all_of_the_agents_role(
     caller = access.admit(str(key.text), address=HERE)
     assert (caller.agent, caller.role, key.key.label) == ("ann", Role.WRITER, "laptop")
     assert key.key.expires_at is None
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_terminal_shows_the_command_with_the_link_as_one_line_to_copy(
+    brain: Brain, width: int
+) -> None:
+    request = AdminRequest(op="key_create", agent="ann", role=Role.WRITER, scopes=[KeyScope.JOIN])
+    reply = ADMIN.handle(brain, request)
+    shown = StringIO()
+
+    print_reply(ADMIN, reply, console=Console(file=shown, width=width, force_terminal=True))
+
+    assert f"brain connect CLIENT --url '{reply.secret}'" in shown.getvalue().splitlines()
 
 
 @pytest.mark.requirement("ST-21")
