@@ -52,7 +52,7 @@ GROUPS: Final = {
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 21,  # security and tenancy
+    "ST": 23,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance

@@ -201,7 +201,7 @@ class AdministerTenant:
             old = KeyRepository(tx.work).key(prefix)
             if old is None or not old.is_good(now):
                 raise _no_key(prefix)
-            new = self._add_successor(tx, old, drawn, action="key_rotate", created_at=now)
+            new = self._add_successor(tx, old, drawn=drawn, action="key_rotate", created_at=now)
             end = now + timedelta(minutes=0 if old.is_invitation else minutes)
             KeyRepository(tx.work).end_key(prefix, revoked_at=None, expires_at=end)
         return new
@@ -229,7 +229,7 @@ class AdministerTenant:
             if old is None or not is_taken:
                 raise invalid_invitation()
             full = replace(old, scopes=(), expires_at=None)
-            return self._add_successor(tx, full, drawn, action="key_join", created_at=now)
+            return self._add_successor(tx, full, drawn=drawn, action="key_join", created_at=now)
 
     def revoke_key(self, prefix: str) -> ApiKey:
         """Revoke a key; every process rejects it within `ACCESS_CACHE_S` seconds.
@@ -404,8 +404,8 @@ class AdministerTenant:
         self,
         tx: Transaction,
         old: ApiKey,
-        drawn: tuple[KeyText, str],
         *,
+        drawn: tuple[KeyText, str],
         action: str,
         created_at: datetime,
     ) -> NewKey:
