@@ -228,6 +228,9 @@ def prepare(settings: ServerSettings) -> NewKey | None:
         is_asked = acts_for_owner(os.environ) or is_of_person(os.environ)
         if settings.open or load_token_settings().jwt_issuer or not is_asked:
             return None
+        if len(brain.services.store.tenants()) > 1:
+            # Their admins have keys, and this tenant may be used by no one.
+            return None
         return _create_first_key(brain, scopes=(KeyScope.JOIN,), days=_FIRST_INVITATION_DAYS)
 
 
