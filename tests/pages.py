@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import IO
 
 from sybil import Document, Example, Region
 from sybil.evaluators.python import PythonEvaluator
@@ -146,26 +147,33 @@ EVALUATORS = {"python": run_python, "text": compare_text, "console": run_console
 
 
 def start_server(line: str, port: str, running: ExitStack) -> str:
-    """Start a server on a port until the end of the page; give its first line."""
+    """Start a server on a port until the end of the page; give its lines until it serves."""
     words = shlex.split(line.removesuffix(" &").replace(f" --port {PORT}", ""))
-    output, server = start([*words, "--port", port], running)
+    output, server = start([*words, "--port", port], running, until="Serving")
     until_ready(f"http://127.0.0.1:{port}", server)
     return output
 
 
 def start(
-    words: Sequence[str], running: ExitStack
+    words: Sequence[str], running: ExitStack, *, until: str = ""
 ) -> tuple[str, subprocess.Popen[bytes] | Program]:
-    """Start a program that runs until the end of the page; give its first line."""
+    """Start a program that runs until the end of the page; give its lines to one that begins so."""
     if sys.platform == "linux" and words[0] == "brain":
         forked = start_forked(words)
         running.callback(forked.end)
-        return forked.output.readline().decode(), forked
+        return _lines(forked.output, until=until), forked
     program = running.enter_context(subprocess.Popen(words, stderr=subprocess.PIPE))
     running.callback(program.wait, TIMEOUT_S)
     running.callback(program.terminate)
     assert program.stderr is not None
-    return program.stderr.readline().decode(), program
+    return _lines(program.stderr, until=until), program
+
+
+def _lines(output: IO[bytes], *, until: str) -> str:
+    lines = list[str]()
+    while not lines or (lines[-1] and not lines[-1].startswith(until)):
+        lines.append(output.readline().decode())
+    return "".join(lines)
 
 
 def commands(block: str) -> Iterable[tuple[str, str]]:

@@ -52,7 +52,7 @@ GROUPS: Final = {
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 21,  # security and tenancy
+    "ST": 23,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
@@ -350,6 +350,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-19", "A forged, foreign, late or repeated answer of a provider logs nobody in."),
     Adopted("ST-20", "A sealed store has no readable byte and opens with its key alone."),
     Adopted("ST-21", "An invitation is exchanged for a key once, and opens nothing else."),
+    Adopted("ST-22", "Servers that start on a store without keys log one link for an admin."),
+    Adopted("ST-23", "A link is exchanged only where its key can be written, and kept for reuse."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

@@ -76,6 +76,13 @@ DEFAULT_ROW = re.compile(
 """A row of a table of settings with the columns setting, default and effect."""
 
 
+RATE = re.compile(
+    r"(?:request|call|recall|querie|write|remember)s?(?:/s| (?:a|per) second)\b"
+    r"|\d (?:a|per) second\b"
+)
+"""A rate of a server, with or without its number."""
+
+
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -153,6 +160,16 @@ def test_links_to_files_lead_to_files_and_headings(subtests: pytest.Subtests) ->
                 linked = (page.parent / unquote(path)).resolve() if path else page
                 assert linked.exists()
                 assert not anchor or anchor in anchors(linked)
+
+
+def test_rate_of_a_server_is_only_in_the_section_that_gives_its_condition() -> None:
+    sections = [
+        f"{name_of(page)}: {section.partition(chr(10))[0]}"
+        for page in PAGES
+        for section in re.split(r"^(?=## )", page.read_text("utf-8"), flags=re.MULTILINE)
+        if RATE.search(" ".join(section.split()))
+    ]
+    assert sections == ["docs/explanation/sizing.md: ## Capacity"], "link to it instead"
 
 
 @pytest.mark.requirement("DO-23")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import tomlkit
 import yaml
+from platformdirs import user_config_path
 
 from commonbrain.integrations import CLIENTS, Remote, ServerEntry, apply, connect, disconnect
 from commonbrain.model.errors import RejectedError
@@ -358,7 +359,37 @@ def test_link_of_an_invitation_is_not_used_where_its_key_would_be_written(home: 
     assert failed.status != 0
     assert "does not answer" in failed.err
     assert "cb_acme" not in failed.err
-    assert not [path for path in home.rglob("*") if path.is_file() and ".codex" in path.parts]
+    assert not [path for path in home.rglob("*") if path.is_file()]
+
+
+@pytest.mark.requirement("ST-23")
+def test_link_of_an_invitation_is_not_used_up_if_its_key_cannot_be_written() -> None:
+    # No server answers there: an exchange would fail otherwise.
+    link = f"http://127.0.0.1:9/join#cb_acme_1a2b3c4d_{'0' * 48}"
+    folder = user_config_path("commonbrain", appauthor=False)
+    folder.parent.mkdir()
+    # No user can make a folder there, not even root.
+    folder.symlink_to("/proc/nowhere")
+
+    failed = run_brain("connect", "codex", "--url", link)
+
+    assert failed.status != 0
+    assert "cannot be written" in failed.err
+
+
+@pytest.mark.requirement("ST-23")
+def test_link_that_was_exchanged_connects_another_client_by_the_same_key() -> None:
+    link = f"http://127.0.0.1:9/join#cb_acme_1a2b3c4d_{'0' * 48}"
+    shown = run_brain("connect", "codex", "--url", link, "--dry-run").out
+    path = Path("".join(shown.split("go to ")[1].split(".\n")[0].split()))
+    path.parent.mkdir(parents=True)
+    path.write_text(SECRET)
+
+    connected = run_brain("connect", "codex", "--url", link)
+
+    assert connected.status == 0
+    assert path.read_text() == SECRET
+    assert str(path) in str(connect("codex", LOCAL, force=True).before)
 
 
 def test_link_of_an_invitation_without_its_end_is_refused() -> None:

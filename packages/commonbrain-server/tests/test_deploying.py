@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ import pytest
 import redis
 
 from tests.deploy_files import DEPLOY, documents
+from tests.postgres import Database, Server
+from tests.processes import AS_AGENT, clean_environment, command
+from tests.serving import free_port
 
 [COMPOSE] = documents("compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -233,3 +238,69 @@ def test_systemd_units_are_sandboxed_and_contain_no_password(unit: Path) -> None
     for line in ("NoNewPrivileges=true", "ProtectSystem=strict", "CapabilityBoundingSet=\n"):
         assert line in text
     assert not re.search("password|:[^/ .]+@", text)
+
+
+@pytest.fixture
+def upgraded(postgres: Server) -> Iterator[Database]:
+    """A new database, as the service `upgrade` leaves it."""
+    with postgres.database(is_empty=True) as database:
+        line = command(database.owner, "store", "upgrade", "--grant", postgres.program)
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL, env=clean_environment())
+        yield database
+
+
+def api(store: str, **settings: str) -> subprocess.Popen[str]:
+    """Start what the containers of `api` run, at a port of its own and without a terminal."""
+    [api] = [pod["containers"][0] for name, pod in PODS if name == "commonbrain-api"]
+    given = {one["name"]: one["value"] for one in api["env"]}
+    in_compose = SERVICES["api"]["environment"]
+    for name in ("COMMONBRAIN_AS_OWNER", "COMMONBRAIN_AGENT"):
+        default = in_compose[name].partition(":-")[2].rstrip("}")
+        assert given[name] == (default or in_compose[name])
+    ports = {f"COMMONBRAIN_{name}_PORT": str(free_port()) for name in ("SERVE", "METRICS")}
+    hosts = {f"COMMONBRAIN_{name}_HOST": "127.0.0.1" for name in ("SERVE", "METRICS")}
+    return subprocess.Popen(
+        command(store, *api["args"]),
+        env=clean_environment(**given | ports | hosts | settings),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def log_of(server: subprocess.Popen[str]) -> str:
+    """Read the log up to the line that says that it serves, and end it."""
+    with server:
+        assert server.stderr
+        lines = [*takewhile(lambda line: not line.startswith("Serving"), server.stderr)]
+        server.kill()
+    return "".join(lines)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the database")
+@pytest.mark.requirement("ST-22")
+def test_one_of_several_new_containers_logs_a_link_for_the_first_admin(upgraded: Database) -> None:
+    servers = [api(upgraded.program) for _ in range(2)]
+    logs = [log_of(server) for server in servers]
+    [link] = re.findall(r"http://commonbrain.commonbrain.svc/join#cb_default_\w+", "".join(logs))
+    assert log_of(api(upgraded.program)) == ""
+
+    line = command(upgraded.program, "key", "list", "--json")
+    listed = subprocess.run(line, check=True, capture_output=True, env=clean_environment())
+    [key] = json.loads(listed.stdout)["keys"]
+    assert (key["agent"], key["scopes"], key["key"] in link) == ("admin", ["join"], True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the database")
+@pytest.mark.requirement("ST-22")
+def test_link_for_the_first_admin_takes_the_owners_word_and_no_identity_provider(
+    upgraded: Database,
+) -> None:
+    issuer = {
+        "COMMONBRAIN_JWT_ISSUER": "https://login.example.org",
+        "COMMONBRAIN_JWT_AUDIENCE": "https://memory.example.org",
+        "COMMONBRAIN_JWT_JWKS_URL": "https://login.example.org/keys",
+    }
+    servers = [api(upgraded.program, **settings) for settings in (AS_AGENT, issuer)]
+    assert [log_of(server) for server in servers] == ["", ""]

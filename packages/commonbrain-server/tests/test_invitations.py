@@ -3,19 +3,27 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from commonbrain_server.guard import guard_of
+from commonbrain_server.operations.admin import ADMIN, AdminRequest
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.keys import KeyScope
-from commonbrain_server.tenants import AdministerTenant, NewKey, admin_of
+from commonbrain_server.tenants import AdministerTenant, KeyRequest, NewKey, admin_of
 from password_hashers import HERE, altered
+from rich.console import Console
 
+from commonbrain.cli.terminal import print_reply
 from commonbrain.client import Brain
 from commonbrain.model.errors import AuthenticationError, InvalidInputError, LimitExceededError
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
-from commonbrain.model.scope import Role
+from commonbrain.model.scope import Caller, Role
 from commonbrain.testing.builders import FakeClock
+from tests.guarded import an_access
+from tests.security.engines import both_engines
+
+FIRST = KeyRequest(agent="ada", role=Role.ADMIN, scopes=(KeyScope.JOIN,), days=1)
 
 Invite = Callable[[], NewKey]
 Join = Callable[[NewKey], NewKey]
@@ -46,6 +54,19 @@ def test_invitation_is_exchanged_for_a_key_with_all_of_the_agents_role(
     assert key.key.expires_at is None
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_terminal_shows_the_command_with_the_link_as_one_line_to_copy(
+    brain: Brain, width: int
+) -> None:
+    request = AdminRequest(op="key_create", agent="ann", role=Role.WRITER, scopes=[KeyScope.JOIN])
+    reply = ADMIN.handle(brain, request)
+    shown = StringIO()
+
+    print_reply(ADMIN, reply, console=Console(file=shown, width=width, force_terminal=True))
+
+    assert f"brain connect CLIENT --url '{reply.secret}'" in shown.getvalue().splitlines()
+
+
 @pytest.mark.requirement("ST-21")
 def test_invitation_makes_no_call(access: Authenticator, invite: Invite) -> None:
     credential = str(invite().text)
@@ -56,25 +77,57 @@ def test_invitation_makes_no_call(access: Authenticator, invite: Invite) -> None
         assert access.known(credential, address=HERE) is None
 
 
+@both_engines
 @pytest.mark.requirement("ST-21")
-def test_invitation_works_once_even_for_two_at_the_same_time(
-    brain: Brain, access: Authenticator, invite: Invite
-) -> None:
-    invitation = invite()
-    callers = [access.invited(str(invitation.text), address=HERE) for _ in range(4)]
+def test_invitation_works_once_even_for_several_at_the_same_time(owner: Brain) -> None:
+    access = an_access(owner)
+    request = KeyRequest(agent="ann", role=Role.WRITER, scopes=(KeyScope.JOIN,))
+    invitation = str(admin_of(owner).create_key(request).text)
+    callers = [access.invited(invitation, address=HERE) for _ in range(4)]
 
-    def accept(number: int) -> NewKey | None:
+    def accept(caller: Caller) -> NewKey | str:
         try:
-            return AdministerTenant(brain.services, callers[number]).accept_invitation()
-        except AuthenticationError:
-            return None
+            return AdministerTenant(owner.services, caller).accept_invitation()
+        except AuthenticationError as error:
+            return str(error)
 
     with ThreadPoolExecutor(4) as threads:
-        keys = [one for one in threads.map(accept, range(4)) if one is not None]
+        ends = [*threads.map(accept, callers)]
 
-    assert len(keys) == 1
-    with pytest.raises(AuthenticationError):
-        access.invited(str(invitation.text), address=HERE)
+    assert sum(isinstance(one, NewKey) for one in ends) == 1
+    with pytest.raises(AuthenticationError) as used:
+        access.invited(invitation, address=HERE)
+    assert {one for one in ends if isinstance(one, str)} == {str(used.value)}
+
+
+@both_engines
+@pytest.mark.requirement("ST-22")
+def test_first_key_is_created_once_even_by_several_at_the_same_time(owner: Brain) -> None:
+    def create(_number: int) -> NewKey | None:
+        return admin_of(owner).create_first_key(FIRST)
+
+    with ThreadPoolExecutor(4) as threads:
+        created = [one for one in threads.map(create, range(4)) if one]
+
+    assert len(created) == 1
+    keys = admin_of(owner).keys()
+    assert [key.prefix for key in keys] == [created[0].key.prefix]
+
+
+@pytest.mark.requirement("ST-22")
+def test_first_key_is_not_created_again_unless_only_its_invitation_ended(
+    brain: Brain, clock: FakeClock, join: Join
+) -> None:
+    admin = admin_of(brain)
+    assert admin.create_first_key(FIRST)
+
+    clock.move(timedelta(days=1))
+    second = admin.create_first_key(FIRST)
+    assert second
+    key = join(second)
+    admin.revoke_key(key.key.prefix)
+
+    assert admin.create_first_key(FIRST) is None
 
 
 @pytest.mark.requirement("ST-21")

@@ -189,6 +189,10 @@ def test_server_without_access_control_needs_no_login(brain: Brain) -> None:
         app, base_url="http://127.0.0.1", client=("127.0.0.1", 5000), follow_redirects=True
     )
     assert "Learnt today" in client.get("/", headers={"accept": "text/html"}).text
+    invited = client.get("/join", headers={"accept": "text/html"})
+    assert "This server asks for no key" in invited.text
+    exchanged = client.post("/v1/join", headers={"x-api-key": f"cb_default_12345678_{'0' * 48}"})
+    assert "asks for no key" in exchanged.json()["detail"]
     elsewhere = TestClient(
         app, base_url="http://127.0.0.1", client=("192.0.2.7", 5000), follow_redirects=True
     )

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import MISSING, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -327,6 +328,8 @@ def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
 
 
 _DIGITS: Final = 8
+_KEY_CHARS_MAX: Final = 128
+"""The longest key with its end of line: of a tenant of 63 characters."""
 
 
 def _key_path(at: SplitResult, *parts: str) -> Path:
@@ -343,11 +346,23 @@ def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     if is_dry_run:
         print_line(f"The key would go to {typed_key.path}.")
         return
-    before, key, server = read(typed_key.path), typed_key.key, typed_key.invited_to
+    path, key, server = typed_key.path, typed_key.key, typed_key.invited_to
+    before = read(path)
     if server is not None:
-        key = exchange_invitation(server, key)
-    apply(ConfigEdit(path=typed_key.path, before=before, after=f"{key}\n"))
-    print_line(f"The key is in {typed_key.path}.")
+        if before and not before.isspace():
+            print_line(f"The link was exchanged before: the key is in {path}.")
+            return
+        # The link works once: be certain first that its key can be written.
+        reserved = " " * _KEY_CHARS_MAX
+        apply(ConfigEdit(path=path, before=before, after=reserved, has_backup=True))
+        with ExitStack() as on_failure:
+            on_failure.callback(path.unlink)
+            key = exchange_invitation(server, key)
+            on_failure.pop_all()
+        before = reserved
+    is_reserved = server is not None
+    apply(ConfigEdit(path=path, before=before, after=f"{key}\n", has_backup=is_reserved))
+    print_line(f"The key is in {path}.")
 
 
 def _print_remaining_keys(changes: Sequence[ConfigEdit]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from pydantic_core import to_json
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.highlighter import RegexHighlighter
 from rich.table import Table
@@ -29,6 +30,8 @@ _CALL: Final = re.compile(r"^  -> ")
 """What begins a line with a call that resolves an entry."""
 _WITH_CALLS: Final = frozenset({"review", "status"})
 """Operations whose replies have such lines; in those of others they may be stored text."""
+_WORD_CELLS: Final = 60
+"""No word of prose is longer."""
 _STYLES: Final = {
     "good": "bold green",
     "same": "bold cyan",
@@ -84,8 +87,8 @@ class Sanitized:
 
 
 def print_line(text: str) -> None:
-    """Print one paragraph for people; a long word is folded."""
-    Console().print(Sanitized(Text(text, overflow="fold")))
+    """Print one paragraph for people."""
+    _print(Text(text), Console())
 
 
 def print_table(*headings: str, rows: Iterable[Sequence[str | Text]]) -> None:
@@ -122,9 +125,18 @@ def print_error(error: CommonbrainError, console: Console) -> None:
 
 
 def _print(text: Text, console: Console) -> None:
-    """Print lines; a file or a pipe gets them as they are, of any length."""
-    text.overflow = "fold" if console.is_terminal else "ignore"
-    console.print(Sanitized(text), soft_wrap=not console.is_terminal)
+    """Print lines; a file or a pipe gets them as they are, of any length.
+
+    So does a terminal a line with a link, path or key: it shows such a line on several without the
+    newlines that a copy of the command would contain.
+    """
+    for line in text.split(allow_blank=True):
+        is_long = any(
+            cell_len(word) > min(console.width, _WORD_CELLS) for word in line.plain.split()
+        )
+        is_whole = is_long or not console.is_terminal
+        line.overflow = "ignore" if is_whole else "fold"
+        console.print(Sanitized(line), soft_wrap=is_whole)
 
 
 @contextmanager

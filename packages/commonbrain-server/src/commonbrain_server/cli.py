@@ -45,7 +45,13 @@ def serve(  # noqa: PLR0913 options of the command
     # Workers open the store themselves, and receive no options.
     if state.store is not None:
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
-    prepare(settings)
+    invitation = prepare(settings)
+    if invitation is not None:
+        from commonbrain_server.operations.admin import link_of, render_link  # noqa: PLC0415
+
+        agent, link = invitation.key.agent, link_of(invitation, settings)
+        typer.echo(f"There is no key yet. Within a day, {agent} becomes the first admin:", err=True)
+        typer.echo("\n".join(render_link(link)), err=True)
     typer.echo(
         f"Serving at {settings.public_url}: the page at /, REST under /v1, MCP at /mcp.", err=True
     )
@@ -71,7 +77,6 @@ def dev(
     """Run a complete server for development: Postgres, Redis, a worker and a first key."""
     settings = _server_settings(context.obj, {"port": port, "workers": workers})
     from commonbrain_server.http.server import (  # noqa: PLC0415 as above
-        FIRST_AGENT,
         dev_server,
         prepare,
         serve,
@@ -87,8 +92,9 @@ def dev(
             "Postgres": f"{folder / 'postgres'}, brought to {server.schema_version}",
             "Redis": str(folder / "redis"),
             "Environment": load,
-            "First key": server.key
-            or f"made before; another: {load} && brain key create {FIRST_AGENT}",
+            "First key": str(server.key.text)
+            if server.key
+            else f"made before; another: {load} && brain key create NAME --role admin",
         }
         for label, where in summary.items():
             typer.echo(f"{label:<11} {where}")

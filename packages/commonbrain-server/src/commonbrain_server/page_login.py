@@ -48,7 +48,7 @@ class KeyLogin:
         routes = [
             Route("/login", shown.show_login),
             Route("/login", shown.log_in, methods=["POST"]),
-            Route("/join", shown.show_invitation),
+            Route("/join", partial(_show_invitation, page, needs_key=True)),
         ]
         if self.provider is not None:
             start = partial(shown.log_in_at_provider, self.provider)
@@ -65,15 +65,18 @@ class KeyLogin:
 class OpenLogin:
     """Starts a session at once, on a server that accepts every call from this machine."""
 
-    templates = None
+    templates = __package__
 
     def routes(self, page: BrowserPages) -> list[Route]:
-        """Return the place that leaving the page leads to, which starts another session."""
+        """Return the place that leaving the page leads to, and the page of an invitation."""
 
         async def show_login(request: Request) -> Response:
             return await self.ask(page, request, next_="/")
 
-        return [Route("/login", show_login)]
+        return [
+            Route("/login", show_login),
+            Route("/join", partial(_show_invitation, page, needs_key=False)),
+        ]
 
     async def ask(self, page: BrowserPages, request: Request, *, next_: str) -> Response:
         """Start a session."""
@@ -127,10 +130,6 @@ class _LoginPages:
             here = link("/login", next="" if next_ == "/" else next_)
             return redirect(public.rstrip("/") + here)
         return self._show_form(request, next_=next_)
-
-    async def show_invitation(self, request: Request) -> Response:
-        """Tell who opens the link of an invitation what to do with it."""
-        return self.page.render(request, "invitation.html", values={})
 
     async def log_in(self, request: Request) -> Response:
         """Start the session of a key or a token."""
@@ -202,6 +201,12 @@ class _LoginPages:
         response = self.page.render(request, "login.html", values=values, status=status)
         self.page.settings.set_cookie(response, _LOGIN, value=token, age=_LOGIN_SECONDS)
         return response
+
+
+async def _show_invitation(page: BrowserPages, request: Request, *, needs_key: bool) -> Response:
+    """Tell who opens the link of an invitation what to do with it."""
+    values = {"needs_key": needs_key, "url": page.settings.url}
+    return page.render(request, "invitation.html", values=values)
 
 
 def _check_login_form(request: Request, form: Form) -> None:

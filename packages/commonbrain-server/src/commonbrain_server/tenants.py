@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from commonbrain.ingestion.validation import check_address
@@ -159,49 +160,26 @@ class AdministerTenant:
 
         """
         self._check()
-        now = self.services.clock.now()
-        if request.days is not None and not 0 < request.days <= 36_500:  # noqa: PLR2004 a century
-            raise InvalidInputError("A key is valid for more than 0 and at most 36,500 days.")
-        is_invitation = KeyScope.JOIN in request.scopes
-        if is_invitation and len(request.scopes) > 1:
-            raise InvalidInputError(
-                "The scope join goes with no other.", hint="Leave the rest out."
-            )
-        days = INVITATION_DAYS if is_invitation and request.days is None else request.days
-        expires = None if days is None else now + timedelta(days=days)
-        networks = check_networks(request.networks)
-        names = (request.agent, request.label or "", *request.networks)
-        check_address(names, self.services.secret_scanner)
-        text = self._drawn()
-        key = ApiKey(
-            prefix=text.prefix,
-            agent=request.agent,
-            label=request.label,
-            scopes=request.scopes,
-            networks=networks,
-            seal=_hasher().hash(text.secret),
-            created_at=now,
-            expires_at=expires,
-        )
+        new = self._made(request)
         with self.services.store.begin(self.caller.tenant) as tx:
-            known = KeyRepository(tx.work).agent(request.agent)
-            if known is not None and key.is_invitation and request.role not in {None, known.role}:
-                raise InvalidInputError(
-                    f"Agent {request.agent} exists, as {known.role}.",
-                    hint="Leave out the role, change it by `brain agent set`, or take another "
-                    "name: who joins by this one sees what is private to it.",
-                )
-            if known is None:
-                if request.role is None:
-                    raise NotFoundError(
-                        f"There is no agent {request.agent[:40]!r}.",
-                        hint="Create it first, or give its role.",
-                    )
-                made = Agent(name=request.agent, role=request.role, created_at=now)
-                KeyRepository(tx.work).save_agent(made)
-                self._note(tx, "agent_set", subject=request.agent)
-            self._add(tx, key, action="key_create")
-        return NewKey(key=key, text=text)
+            self._add_made(tx, new, role=request.role)
+        return new
+
+    def create_first_key(self, request: KeyRequest) -> NewKey | None:
+        """Create a key, unless there is or was one; of several calls at once, one does.
+
+        Invitations that ended do not count.
+        """
+        if _has_key(self.keys(), now=self.services.clock.now()):
+            return None
+        new = self._made(request)
+        now = new.key.created_at
+        with self.services.store.begin(self.caller.tenant) as tx:
+            # Another process may have been first, while this one waited for its turn.
+            if _has_key(KeyRepository(tx.work).keys(limit=KEYS_MAX, now=now), now=now):
+                return None
+            self._add_made(tx, new, role=request.role)
+        return new
 
     def rotate_key(self, prefix: str, *, minutes: int = ROTATION_MINUTES_DEFAULT) -> NewKey:
         """Create a key like another one, which expires after some minutes.
@@ -218,19 +196,15 @@ class AdministerTenant:
                 hint=f"Give 0 to {ROTATION_MINUTES_MAX}.",
             )
         now = self.services.clock.now()
-        text = self._drawn()
-        password_hash = _hasher().hash(text.secret)
+        drawn = self._drawn()
         with self.services.store.begin(self.caller.tenant) as tx:
             old = KeyRepository(tx.work).key(prefix)
             if old is None or not old.is_good(now):
                 raise _no_key(prefix)
-            key = replace(
-                old, prefix=text.prefix, seal=password_hash, created_at=now, last_used_at=None
-            )
-            self._add(tx, key, action="key_rotate")
+            new = self._add_successor(tx, old, drawn=drawn, action="key_rotate", created_at=now)
             end = now + timedelta(minutes=0 if old.is_invitation else minutes)
             KeyRepository(tx.work).end_key(prefix, revoked_at=None, expires_at=end)
-        return NewKey(key=key, text=text)
+        return new
 
     def accept_invitation(self) -> NewKey:
         """Exchange the caller's invitation for a key with all of the agent's role, once.
@@ -241,9 +215,8 @@ class AdministerTenant:
 
         """
         prefix = self.caller.admission.credential if self.caller.admission else ""
-        text = self._drawn()
-        password_hash = _hasher().hash(text.secret)
         now = self.services.clock.now()
+        drawn = self._drawn()
         with self.services.store.begin(self.caller.tenant) as tx:
             keys = KeyRepository(tx.work)
             old = keys.key(prefix)
@@ -255,17 +228,8 @@ class AdministerTenant:
             )
             if old is None or not is_taken:
                 raise invalid_invitation()
-            key = replace(
-                old,
-                prefix=text.prefix,
-                scopes=(),
-                seal=password_hash,
-                created_at=now,
-                expires_at=None,
-                last_used_at=None,
-            )
-            self._add(tx, key, action="key_join")
-        return NewKey(key=key, text=text)
+            full = replace(old, scopes=(), expires_at=None)
+            return self._add_successor(tx, full, drawn=drawn, action="key_join", created_at=now)
 
     def revoke_key(self, prefix: str) -> ApiKey:
         """Revoke a key; every process rejects it within `ACCESS_CACHE_S` seconds.
@@ -378,14 +342,78 @@ class AdministerTenant:
             disabled_at=(before.disabled_at or now) if is_disabled else None,
         )
 
-    def _drawn(self) -> KeyText:
-        """Generate a key; a hexadecimal digit is four bits."""
+    def _drawn(self) -> tuple[KeyText, str]:
+        """Generate a key, of which a hexadecimal digit is four bits, and the hash of its secret."""
         bits = self.services.random_source.bits
-        return KeyText(
+        text = KeyText(
             tenant=self.caller.tenant,
             prefix=f"{bits(4 * PREFIX_CHARS):0{PREFIX_CHARS}x}",
             secret=f"{bits(4 * SECRET_CHARS):0{SECRET_CHARS}x}",
         )
+        return text, _hasher().hash(text.secret)
+
+    def _made(self, request: KeyRequest) -> NewKey:
+        """Make the key of a request, which is not stored yet."""
+        now = self.services.clock.now()
+        if request.days is not None and not 0 < request.days <= 36_500:  # noqa: PLR2004 a century
+            raise InvalidInputError("A key is valid for more than 0 and at most 36,500 days.")
+        is_invitation = KeyScope.JOIN in request.scopes
+        if is_invitation and len(request.scopes) > 1:
+            raise InvalidInputError(
+                "The scope join goes with no other.", hint="Leave the rest out."
+            )
+        days = INVITATION_DAYS if is_invitation and request.days is None else request.days
+        networks = check_networks(request.networks)
+        names = (request.agent, request.label or "", *request.networks)
+        check_address(names, self.services.secret_scanner)
+        text, seal = self._drawn()
+        key = ApiKey(
+            prefix=text.prefix,
+            agent=request.agent,
+            label=request.label,
+            scopes=request.scopes,
+            networks=networks,
+            seal=seal,
+            created_at=now,
+            expires_at=None if days is None else now + timedelta(days=days),
+        )
+        return NewKey(key=key, text=text)
+
+    def _add_made(self, tx: Transaction, new: NewKey, *, role: Role | None) -> None:
+        """Store a new key, and its agent with the role if there is none yet."""
+        name = new.key.agent
+        known = KeyRepository(tx.work).agent(name)
+        if known is not None and new.key.is_invitation and role not in {None, known.role}:
+            raise InvalidInputError(
+                f"Agent {name} exists, as {known.role}.",
+                hint="Leave out the role, change it by `brain agent set`, or take another "
+                "name: who joins by this one sees what is private to it.",
+            )
+        if known is None:
+            if role is None:
+                raise NotFoundError(
+                    f"There is no agent {name[:40]!r}.",
+                    hint="Create it first, or give its role.",
+                )
+            made = Agent(name=name, role=role, created_at=new.key.created_at)
+            KeyRepository(tx.work).save_agent(made)
+            self._note(tx, "agent_set", subject=name)
+        self._add(tx, new.key, action="key_create")
+
+    def _add_successor(
+        self,
+        tx: Transaction,
+        old: ApiKey,
+        *,
+        drawn: tuple[KeyText, str],
+        action: str,
+        created_at: datetime,
+    ) -> NewKey:
+        """Store a key like another one, with a secret of its own."""
+        text, seal = drawn
+        key = replace(old, prefix=text.prefix, seal=seal, created_at=created_at, last_used_at=None)
+        self._add(tx, key, action=action)
+        return NewKey(key=key, text=text)
 
     def _add(self, tx: Transaction, key: ApiKey, *, action: str) -> None:
         """Store a key, unless there are too many."""
@@ -404,6 +432,11 @@ def _hasher() -> Argon2PasswordHasher:
     from commonbrain_server.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
 
     return Argon2PasswordHasher()
+
+
+def _has_key(keys: Sequence[ApiKey], *, now: datetime) -> bool:
+    """Return whether there is or was a key, or an invitation to one is still good."""
+    return any(not key.is_invitation or key.is_good(now) for key in keys)
 
 
 def _entry(line: AuditLine) -> AccessEntry:

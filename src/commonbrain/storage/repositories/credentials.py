@@ -7,7 +7,7 @@ from sqlalchemy import RowMapping, delete, select, update
 
 from commonbrain.model import ids
 from commonbrain.model.scope import Policy
-from commonbrain.model.values import asdict, dataclass, field, fields
+from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.schema.activity import access_audit, page_sessions
 from commonbrain.storage.schema.memories import tenants
@@ -29,12 +29,12 @@ def a_tenant(row: RowMapping) -> Tenant:
     return Tenant(**given)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CredentialRepository:
     """The tenant and the access audit."""
 
     work: SqlContext
-    _noted: list[set[str]] = field(default_factory=list[set[str]])
+    _noted: set[str] | None = None
     """The threads that the access audit names, once one is asked for."""
 
     def tenant(self) -> Tenant | None:
@@ -62,8 +62,8 @@ class CredentialRepository:
 
         """
         self.work.append(access_audit, self.work.row_of(entry), at=entry.at, drawn=id_)
-        for noted in self._noted:
-            noted.add(entry.subject or "")
+        if self._noted is not None:
+            self._noted.add(entry.subject or "")
 
     def audit_entries(self, *, limit: int) -> list[AccessEntry]:
         """List entries of the access audit, newest first."""
@@ -73,11 +73,11 @@ class CredentialRepository:
 
     def is_noted(self, thread: str) -> bool:
         """Check whether the access audit, which a transaction reads once, names a thread."""
-        if not self._noted:
+        if self._noted is None:
             subject = access_audit.c.subject
             here = self.work.here(access_audit, subject.startswith(ids.THREAD, autoescape=True))
-            self._noted.append(set(self.work.scalars(select(subject).where(here), {})))
-        return thread in self._noted[0]
+            self._noted = set(self.work.scalars(select(subject).where(here), {}))
+        return thread in self._noted
 
     def drop_ended_logins(self, *, now: datetime, limit: int) -> int:
         """Delete ended sessions of the web page; return the number deleted."""

@@ -31,6 +31,7 @@ from commonbrain.hosts import is_local_host, parse_address
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.callers import acts_for_owner, is_of_person
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.web.app import LoginScreen
@@ -43,6 +44,7 @@ from commonbrain_server.http.authentication import ProtectedResource
 from commonbrain_server.http.sessions import MCP_PATH
 from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
 from commonbrain_server.security.authentication import Authenticator
+from commonbrain_server.security.keys import KeyScope
 from commonbrain_server.security.logins import (
     make_access,
     make_local_access,
@@ -51,7 +53,7 @@ from commonbrain_server.security.logins import (
 )
 from commonbrain_server.settings import ServerSettings, load_server_settings, load_token_settings
 from commonbrain_server.stores import upgrade_store
-from commonbrain_server.tenants import AgentRequest, KeyRequest, admin_of
+from commonbrain_server.tenants import KeyRequest, NewKey, admin_of
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -206,8 +208,10 @@ class BoundedProtocol(H11Protocol):
             self.loop.call_later(_CHECK_S, self._check_client)
 
 
-def prepare(settings: ServerSettings) -> None:
+def prepare(settings: ServerSettings) -> NewKey | None:
     """Check that the server can start; a worker that fails at its start is restarted for ever.
+
+    Returns an invitation for the first admin, if callers need keys and there is none yet.
 
     Raises:
         InvalidInputError: there is no authentication, and other machines can connect; or the
@@ -220,6 +224,14 @@ def prepare(settings: ServerSettings) -> None:
     with open_brain() as brain:
         guarded = Brain(guard_services(brain.services, load_settings()), brain.caller)
         _page_login(settings, guarded, access=make_authenticator(settings, guarded))
+        # As `brain key invite`, it takes a person or the owner's word; an issuer says who is admin.
+        is_asked = acts_for_owner(os.environ) or is_of_person(os.environ)
+        if settings.open or load_token_settings().jwt_issuer or not is_asked:
+            return None
+        if len(brain.services.store.tenants()) > 1:
+            # Their admins have keys, and this tenant may be used by no one.
+            return None
+        return _create_first_key(brain, scopes=(KeyScope.JOIN,), days=_FIRST_INVITATION_DAYS)
 
 
 def serve(settings: ServerSettings) -> None:
@@ -348,7 +360,8 @@ def _environment(settings: ServerSettings) -> dict[str, str]:
 
 _PROGRAM: Final = "commonbrain_program"
 """The role of the server and the worker: it sees one tenant at a time."""
-FIRST_AGENT: Final = "first-admin"
+_FIRST_INVITATION_DAYS: Final = 1
+"""It is in the log; a server that starts after it ended makes another."""
 _STOP_S: Final = 30
 _CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
 
@@ -360,7 +373,7 @@ class DevServer:
     schema_version: str
     environment: Path
     """Shell script that exports the addresses with passwords; readable by its owner only."""
-    key: str | None
+    key: NewKey | None
     """The first admin's key, shown only once; None if there is a key already."""
 
 
@@ -388,9 +401,10 @@ def dev_server(folder: Path) -> Generator[DevServer]:
         os.environ["COMMONBRAIN_REDIS_URL"] = redis
         environment = _write_environment(folder / "env")
         upgraded = upgrade_store(postgres, role=_PROGRAM)
-        key = _first_key()
+        with open_brain() as brain:
+            new = _create_first_key(brain)
         running.enter_context(_worker())
-        yield DevServer(schema_version=upgraded.schema_version, environment=environment, key=key)
+        yield DevServer(schema_version=upgraded.schema_version, environment=environment, key=new)
 
 
 def _write_environment(file: Path) -> Path:
@@ -403,13 +417,12 @@ def _write_environment(file: Path) -> Path:
     return file
 
 
-def _first_key() -> str | None:
-    """Create an admin with a key if there is no key."""
-    with open_brain() as brain:
-        if admin_of(brain).keys():
-            return None
-        admin_of(brain).set_agent(FIRST_AGENT, AgentRequest(role=Role.ADMIN))
-        return str(admin_of(brain).create_key(KeyRequest(agent=FIRST_AGENT)).text)
+def _create_first_key(
+    brain: Brain, *, scopes: tuple[KeyScope, ...] = (), days: float | None = None
+) -> NewKey | None:
+    """Create a key for the program's own agent, as an admin, unless there is or was one."""
+    request = KeyRequest(agent=brain.caller.agent, role=Role.ADMIN, scopes=scopes, days=days)
+    return admin_of(brain).create_first_key(request)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
 from commonbrain_server.security.key_texts import KEY_SIGN
 from commonbrain_server.security.keys import Agent, ApiKey, KeyScope
-from commonbrain_server.settings import ANY_ADDRESS, load_server_settings
+from commonbrain_server.settings import ANY_ADDRESS, ServerSettings, load_server_settings
 from commonbrain_server.tenants import (
     AdministerTenant,
     AgentRequest,
@@ -228,11 +228,14 @@ _Call = Callable[[AdministerTenant, AdminRequest], _Parts]
 
 
 def _new_key_parts(new: NewKey) -> _Parts:
-    secret = str(new.text)
-    if new.key.is_invitation:
-        # Browsers do not send what follows the #, so that no log of a server has it.
-        secret = f"{load_server_settings().public_url}/join#{secret}"
+    secret = link_of(new, load_server_settings()) if new.key.is_invitation else str(new.text)
     return {"keys": (_to_key_view(new.key),), "secret": secret}
+
+
+def link_of(invitation: NewKey, settings: ServerSettings) -> str:
+    """Return the link of an invitation."""
+    # Browsers do not send what follows the #, so that no log of a server has it.
+    return f"{settings.public_url}/join#{invitation.text}"
 
 
 def _create(govern: AdministerTenant, request: AdminRequest) -> _Parts:
@@ -381,7 +384,10 @@ def _render(reply: AdminReply) -> str:
     lines = [*(_render_agent(one) for one in reply.agents or ())]
     lines += (_render_key(one) for one in reply.keys or ())
     if reply.secret is not None:
-        lines += _render_secret(reply.secret)
+        if is_url(reply.secret):
+            lines += render_link(reply.secret)
+        else:
+            lines.append(f"The key, which is not stored and never shown again: {reply.secret}")
     if reply.policy is not None:
         lines.append(render_policy(reply.policy))
     if reply.usage is not None:
@@ -391,13 +397,11 @@ def _render(reply: AdminReply) -> str:
     return "\n".join(inert_line(line) for line in lines) or f"No {reply.op} in {reply.tenant}."
 
 
-def _render_secret(secret: str) -> Iterator[str]:
-    if not is_url(secret):
-        yield f"The key, which is not stored and never shown again: {secret}"
-        return
+def render_link(link: str) -> Iterator[str]:
+    """Render the link of an invitation, and what to do with it."""
     yield "The link, which works once and is never shown again. The person who gets it runs:"
-    yield f"brain connect CLIENT --url '{secret}'"
-    host = urlsplit(secret).hostname or ""
+    yield f"brain connect CLIENT --url '{link}'"
+    host = urlsplit(link).hostname or ""
     if is_local_host(host) or host in ANY_ADDRESS:
         yield (
             "Only this machine reaches it: set COMMONBRAIN_SERVE_URL to the server's public URL "

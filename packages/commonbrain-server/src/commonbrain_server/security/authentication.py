@@ -77,7 +77,11 @@ class LocalAuthenticator:
 
     def invited(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
         """Reject every invitation: no key is needed."""
-        raise invalid_invitation()
+        raise AuthenticationError(
+            "This server asks for no key, and exchanges none.",
+            code="invalid_credential",
+            hint="Connect without it, from this machine: brain connect CLIENT --url URL --no-key.",
+        )
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:  # noqa: ARG002
         """Return the user if the call is from this machine."""
