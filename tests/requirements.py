@@ -429,6 +429,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-24", "A store is distributed by tenant; an upgrade distributes what it adds."),
     Adopted("DO-25", "A lost server loses no acknowledged write and stops only its own tenants."),
     Adopted("DO-26", "Tenants have the names of Brainstem's, and /v0 keeps a json_payload."),
+    Adopted("DO-27", "A server takes calls only when its model is loaded."),
+    Adopted("DO-28", "Servers are replaced one by one under load, and no call fails."),
+    Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
