@@ -98,7 +98,7 @@ class BoundedProtocol(H11Protocol):
     """From the start of a connection, or later from the first byte, to the end of the head."""
     unread_s: ClassVar = 30
     linger_s: ClassVar = 1
-    """From when the server stops until an idle connection is closed: a request may be on its way."""
+    """How long an idle connection stays when the server stops: a request may be on its way."""
     _is_stopping = False
     _network: bytes | None = None
     """The client's address, of which all IPv6 addresses of a site are one; None of a proxy."""
