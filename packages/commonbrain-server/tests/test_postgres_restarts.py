@@ -4,7 +4,7 @@ A database that refuses connections is, for its clients, one whose server restar
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +13,7 @@ import pytest
 from commonbrain_server.postgres.opening import open_postgres
 from commonbrain_server.postgres.store import PostgresStore
 from psycopg import sql
-from sqlalchemy import ExceptionContext, event
+from sqlalchemy import ExceptionContext, event, text
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
@@ -88,16 +88,21 @@ def test_calls_wait_for_a_server_that_restarts(restarting: Restarting) -> None:
 
 
 @pytest.mark.requirement("DO-29")
-def test_read_whose_connection_is_lost_is_repeated(restarting: Restarting) -> None:
+@pytest.mark.parametrize("shares_snapshot", [False, True])
+def test_read_whose_connection_is_lost_is_repeated(
+    restarting: Restarting, *, shares_snapshot: bool
+) -> None:
     store = restarting.opened()
     put(store, a_memory(1, "tea is ready"))
     steps: Iterator[Callable[[], None]] = iter([partial(restarting.go, back_after=1)])
 
     def read(tx: Transaction) -> list[int]:
         next(steps, lambda: None)()
+        assert tx.work.connection.execute(text("SELECT 1")).scalar_one()
         return [*tx.memories.get([1])]
 
-    assert store.read(LOCAL_TENANT, read) == [1]
+    with store.consistent_reads() if shares_snapshot else nullcontext():
+        assert store.read(LOCAL_TENANT, read) == [1]
 
 
 @pytest.mark.requirement("DO-29")

@@ -576,8 +576,10 @@ def shared(
     if snapshot.whose is None:
         snapshot.transaction = snapshot.stack.enter_context(begin())
         snapshot.whose = whose
-    with ExitStack() as unless_well:
-        # After an error the connection may be unusable.
-        unless_well.callback(snapshot.end)
+    try:
         yield snapshot.transaction
-        unless_well.pop_all()
+    except BaseException as error:
+        # The connection may be unusable: it could not commit, and must roll back.
+        snapshot.whose, snapshot.transaction = None, None
+        snapshot.stack.__exit__(type(error), error, error.__traceback__)
+        raise

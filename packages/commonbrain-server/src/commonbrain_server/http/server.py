@@ -160,7 +160,7 @@ class BoundedProtocol(H11Protocol):
         """
         self._is_stopping = True
         cycle = self.cycle
-        if cycle is None or cycle.response_complete:
+        if not cycle or cycle.response_complete:
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.linger_s, self.timeout_keep_alive_handler

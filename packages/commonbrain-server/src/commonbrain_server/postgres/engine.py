@@ -140,13 +140,13 @@ _STATEMENT_S: Final = 60
 """Seconds for one statement; a search takes milliseconds."""
 _IDLE_S: Final = 60
 """Seconds a transaction may be idle: a hanging process must not hold a tenant's lock."""
-_RESTART_SHARE: Final = 0.5
+_RESTART_SHARE: Final = 2 / 3
 """Of the time that a writer waits for others, the share that all wait for a server that restarts.
 
 After it, calls fail at once: they would hold the threads of others for nothing.
 """
-_RETRY_S: Final = 0.2
-"""How often a server that restarts is tried by each call that waits for it."""
+_RETRY_S: Final = 1.0
+"""How often each call that waits for a server tries it; it starts a process for each try."""
 _AT_MOST: Final = 32
 """Connections of one process, all kept open: opening one costs as much as a recall."""
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
