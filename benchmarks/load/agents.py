@@ -101,10 +101,11 @@ class Agent(FastHttpUser):
         """Send a call again as the server says, or if it is gone; return the last answer."""
         last = first
         for _ in range(PLAN.retries):
-            waits = (last.headers or {}).get("Retry-After")
-            if last.status_code == HTTPStatus.OK or (last.status_code and waits is None):
+            headers: dict[str, str] = last.headers or {}
+            is_final = last.status_code and "Retry-After" not in headers
+            if is_final:
                 break
-            gevent.sleep(float(waits or _RECONNECT_S))
+            gevent.sleep(float(headers.get("Retry-After", _RECONNECT_S)))
             with post() as last:
                 if last.status_code != HTTPStatus.OK:
                     last.failure(f"{last.status_code}: {(last.text or '')[:200]}")
