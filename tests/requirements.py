@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 26,  # deployment and operations
+    "DO": 29,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 23,  # clients

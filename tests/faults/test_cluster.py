@@ -107,7 +107,7 @@ def test_restart_of_postgres_asks_callers_to_retry_and_loses_nothing(
     cluster.postgres.stop()
     # Together, since each server waits for Postgres at first.
     with ThreadPoolExecutor(6) as threads:
-        asked = [
+        sent = [
             threads.submit(cluster.post, path, body, agent="ann", server=server, key=key)
             for server in range(2)
             for path, body, key in (
@@ -116,7 +116,7 @@ def test_restart_of_postgres_asks_callers_to_retry_and_loses_nothing(
                 ("message", {"op": "inbox"}, ""),
             )
         ]
-        refused = [one.result() for one in asked]
+        refused = [one.result() for one in sent]
     probes = [
         httpx2.get(f"{url}{path}").status_code
         for url in cluster.urls

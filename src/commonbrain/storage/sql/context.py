@@ -535,10 +535,10 @@ class _SharedSnapshot:
     transaction: Any = None
     stack: ExitStack = field(default_factory=ExitStack)
 
-    def end(self) -> None:
-        """Release the snapshot; the next read starts another."""
+    def end(self, *raised: Any) -> None:  # noqa: ANN401 as context managers are told it
+        """Release the snapshot, by a rollback after an error; the next read starts another."""
         self.whose, self.transaction = None, None
-        self.stack.close()
+        self.stack.__exit__(*(raised or (None, None, None)))
 
 
 _NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=None)
@@ -576,10 +576,8 @@ def shared(
     if snapshot.whose is None:
         snapshot.transaction = snapshot.stack.enter_context(begin())
         snapshot.whose = whose
-    try:
+    with ExitStack() as unless_well:
+        # After an error the connection may be unusable.
+        unless_well.push(snapshot.end)
         yield snapshot.transaction
-    except BaseException as error:
-        # The connection may be unusable: it could not commit, and must roll back.
-        snapshot.whose, snapshot.transaction = None, None
-        snapshot.stack.__exit__(type(error), error, error.__traceback__)
-        raise
+        unless_well.pop_all()
