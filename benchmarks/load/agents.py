@@ -14,6 +14,8 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
@@ -27,6 +29,8 @@ from benchmarks.load.plan import Plan
 
 PLAN: Final = Plan.read(Path(os.environ["COMMONBRAIN_LOAD_PLAN"]))
 _NUMBERS: Final = count()
+_RECONNECT_S: Final = 1.0
+"""When an agent without an answer connects again."""
 LEDGER: Final = Path(PLAN.ledger).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 to the end
 
 
@@ -47,6 +51,8 @@ class Agent(FastHttpUser):
         }
         self.due = time.time() + self._gap()
         self.note_number = 0
+        # Locust would ask at once, and all agents together.
+        gevent.sleep(self.wait_time())
 
     def wait_time(self) -> float:
         """Return how long it is until this agent's next request; a late one is sent at once."""
@@ -76,20 +82,40 @@ class Agent(FastHttpUser):
     def _post(self, what: str, body: dict[str, Any], *, due: float) -> None:
         sent_at = time.time()
         late_ms = max(0.0, sent_at - due) * 1000
-        with self.client.post(
-            f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
-        ) as answer:
+        headers = dict(self.headers)
+        if PLAN.retries and what == "remember":
+            headers["Idempotency-Key"] = f"{PLAN.mark}-{self.number}-{self.note_number}"
+        post = partial(
+            self.client.post, f"/v1/{what}", json=body, headers=headers, catch_response=True
+        )
+        with post(name=what) as answer:
             answer.request_meta["response_time"] += late_ms
-            is_ok = answer.status_code == HTTPStatus.OK
-            self._note(what, answer, sent_at=sent_at)
-            if not is_ok:
+            if answer.status_code != HTTPStatus.OK:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
+        line = self._line(what, answer, sent_at=sent_at)
+        last = self._retry(answer, partial(post, name=f"{what} again"))
+        line |= {"last_status": last.status_code, "ids": _stored(_read(last.text or ""))}
+        LEDGER.write(f"{json.dumps(line)}\n")
 
-    def _note(self, what: str, answer: Any, *, sent_at: float) -> None:  # noqa: ANN401 Locust's
-        """Record what was acknowledged, what was not, and what went without a vector."""
+    def _retry(self, first: Any, post: Callable[[], Any]) -> Any:  # noqa: ANN401 Locust's
+        """Send a call again as the server says, or if it is gone; return the last answer."""
+        last = first
+        for _ in range(PLAN.retries):
+            headers: dict[str, str] = last.headers or {}
+            is_final = last.status_code and "Retry-After" not in headers
+            if is_final:
+                break
+            gevent.sleep(float(headers.get("Retry-After", _RECONNECT_S)))
+            with post() as last:
+                if last.status_code != HTTPStatus.OK:
+                    last.failure(f"{last.status_code}: {(last.text or '')[:200]}")
+        return last
+
+    def _line(self, what: str, answer: Any, *, sent_at: float) -> dict[str, Any]:  # noqa: ANN401
+        """Describe the answer to the first try of a call, and what went without a vector."""
         reply = _read(answer.text or "")
         items: list[dict[str, Any]] = reply.get("items", [])
-        line = {
+        return {
             "at": time.time(),
             "call": what,
             "agent": self.number,
@@ -98,11 +124,13 @@ class Agent(FastHttpUser):
             "code": reply.get("code", ""),
             "is_retryable": "Retry-After" in (answer.headers or {}),
             "ms": round((time.time() - sent_at) * 1000),
-            "ids": [item["id"] for item in items if item.get("status") == "stored"],
             "is_behind": bool(reply.get("degraded"))
             or any(item.get("embedding_pending") for item in items),
         }
-        LEDGER.write(f"{json.dumps(line)}\n")
+
+
+def _stored(reply: dict[str, Any]) -> list[str]:
+    return [item["id"] for item in reply.get("items", []) if item.get("status") == "stored"]
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -36,8 +36,10 @@ def table(broken: Sequence[Broken], lines: Sequence[Line]) -> list[str]:
         rows.append(f"{one.name:<40} {_calls('recall', reads)}   {_calls('remember', writes)}")
         rows += _failures(here, since=one.at)
     reads = [line for line in lines if line["call"] == "recall"]
-    answered = sum(line["status"] == _OK for line in reads)
-    rows.append(f"recall answered {answered} of {len(reads)}: {answered / max(len(reads), 1):.2%}")
+    for name, status in (("answered", "status"), ("answered after retries", "last_status")):
+        answered = sum(line[status] == _OK for line in reads)
+        share = answered / max(len(reads), 1)
+        rows.append(f"recall {name} {answered} of {len(reads)}: {share:.2%}")
     return rows
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from benchmarks.load.acknowledgements import count_lost, count_without_vector
+from benchmarks.load.acknowledgements import count_lost, count_repeated, count_without_vector
 from benchmarks.load.disks import NotHere
 from benchmarks.load.fault_report import Broken, table
 from benchmarks.load.fault_rounds import in_embedder, in_processes, on_disks
@@ -23,6 +23,8 @@ from benchmarks.load.stack import Stack
 _APART_S: Final = 30
 _DEADLINE_MS: Final = 1000
 """What recalls give while the embedder hangs."""
+_RETRIES: Final = 5
+"""How often an agent sends a call again, as the server says; shown apart from first answers."""
 Round = Callable[..., "Generator[tuple[Stack, Mapping[str, Callable[[], None]]]]"]
 _ROUNDS: Final = {
     "processes": contextmanager(in_processes),
@@ -78,6 +80,7 @@ def _go_through(name: str, folder: Path, pace: Pace) -> None:
             report=str(folder / "report.json"),
             ledger=str(folder / "ledger.jsonl"),
             deadline_ms=_DEADLINE_MS if name == "embedder" else None,
+            retries=_RETRIES,
         )
         plan_file = folder / "plan.json"
         plan.write(plan_file)
@@ -91,16 +94,17 @@ def _go_through(name: str, folder: Path, pace: Pace) -> None:
             sent.wait()
         lines = [json.loads(line) for line in Path(plan.ledger).read_text("utf-8").splitlines()]
         print("\n".join(table(broken, lines)))
-        print(_stored(running, [one for line in lines for one in line["ids"]]), flush=True)
+        print(_stored(running, [one for line in lines for one in line["ids"]], plan.mark))
 
 
-def _stored(running: Stack, acknowledged: list[str]) -> str:
+def _stored(running: Stack, acknowledged: list[str], mark: str) -> str:
     """Say what is left of what was acknowledged, once workers have caught up or given up."""
     since = time.monotonic()
     lost = count_lost(running.postgres, acknowledged)
+    repeated = count_repeated(running.postgres, mark)
     without_vector = count_without_vector(running.postgres, acknowledged)
     return (
-        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, "
+        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, {repeated} doubled, "
         f"{without_vector} without vector {time.monotonic() - since:.0f} s after the end"
     )
 

@@ -33,6 +33,8 @@ class Plan:
     """How long Locust counts nothing at first, while all agents connect at once."""
     deadline_ms: int | None = None
     """What recalls say of how long they may take."""
+    retries: int = 0
+    """How often a call is sent again when the server says when, or is gone."""
     mark: str = field(default_factory=lambda: token_hex(4))
     """What distinguishes this run's memories from those of others in the same store."""
 

@@ -82,6 +82,8 @@ def stack(
             "COMMONBRAIN_REDIS_URL": servers["redis"].url,
             "COMMONBRAIN_STATE": str(folder / "state"),
             "COMMONBRAIN_EMBEDDER_THREADS": _AT_ONCE,
+            # All agents have one address here, as behind a proxy: else a process lets in 250.
+            "COMMONBRAIN_SERVE_PROXIES": '["127.0.0.1"]',
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         serve = ["serve", "--port", str(port), "--workers", str(workers)]

@@ -105,15 +105,18 @@ def test_restart_of_postgres_asks_callers_to_retry_and_loses_nothing(
     event = {"text": "The scale was checked in May.", "kind": "event"}
 
     cluster.postgres.stop()
-    refused = [
-        cluster.post(path, body, agent="ann", server=server, key=key)
-        for server in range(2)
-        for path, body, key in (
-            ("remember", event, "may"),
-            ("recall", {"query": "Which scale?"}, ""),
-            ("message", {"op": "inbox"}, ""),
-        )
-    ]
+    # Together, since each server waits for Postgres at first.
+    with ThreadPoolExecutor(6) as threads:
+        sent = [
+            threads.submit(cluster.post, path, body, agent="ann", server=server, key=key)
+            for server in range(2)
+            for path, body, key in (
+                ("remember", event, "may"),
+                ("recall", {"query": "Which scale?"}, ""),
+                ("message", {"op": "inbox"}, ""),
+            )
+        ]
+        refused = [one.result() for one in sent]
     probes = [
         httpx2.get(f"{url}{path}").status_code
         for url in cluster.urls

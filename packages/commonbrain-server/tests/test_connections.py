@@ -19,9 +19,17 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BLOCKING = b"GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-class Impatient(BoundedProtocol):
+class Hasty(BoundedProtocol):
+    linger_s = 0
+
+
+class Impatient(Hasty):
     unread_s = 1
     head_s = 1
+
+
+class Lingering(BoundedProtocol):
+    linger_s = 60
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops them")
@@ -123,6 +131,45 @@ def test_request_received_before_an_idle_connection_closes_is_answered() -> None
         assert client.recv(4096) == b""
 
 
+@pytest.mark.requirement("DO-28")
+@pytest.mark.parametrize("is_new", [False, True])
+def test_stopping_server_answers_a_request_on_its_way_and_says_that_the_connection_ends(
+    *, is_new: bool
+) -> None:
+    with serving(answer, http=Lingering) as (client, server):
+        client.settimeout(TIMEOUT_S)
+        if not is_new:
+            client.sendall(REQUEST)
+            assert b"connection: close" not in client.recv(4096)
+        until(lambda: bool(server.server_state.connections))
+        server.should_exit = True
+        until(lambda: not server.servers[0].is_serving())
+        client.sendall(REQUEST)
+        with client.makefile("rb") as reply:
+            received = reply.read()
+    assert received.startswith(b"HTTP/1.1 204")
+    assert b"connection: close\r\n" in received
+
+
+@pytest.mark.requirement("DO-28")
+def test_reply_of_a_stopping_server_to_a_call_in_progress_says_that_the_connection_ends() -> None:
+    begun, goes_on = Event(), Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await asyncio.to_thread(goes_on.wait, TIMEOUT_S)
+        await answer(scope, receive, send)
+
+    with serving(app) as (client, server):
+        client.settimeout(TIMEOUT_S)
+        client.sendall(REQUEST)
+        assert begun.wait(TIMEOUT_S)
+        server.should_exit = True
+        until(lambda: not server.servers[0].is_serving())
+        goes_on.set()
+        assert b"connection: close\r\n" in client.recv(4096)
+
+
 @pytest.mark.parametrize(
     ("first", "drop"),
     [
@@ -173,7 +220,7 @@ def test_call_that_takes_longer_than_a_head_may_is_answered() -> None:
 @pytest.mark.parametrize("proxies", [[], ["10.0.0.0/8"], ["::1"]])
 def test_one_address_has_a_quarter_of_the_connections(proxies: list[str]) -> None:
     with (
-        serving(answer, http=BoundedProtocol, connections_max=8, proxies=proxies) as (one, server),
+        serving(answer, http=Hasty, connections_max=8, proxies=proxies) as (one, server),
         ExitStack() as opened,
     ):
         address = one.getpeername()
@@ -188,7 +235,7 @@ def test_one_address_has_a_quarter_of_the_connections(proxies: list[str]) -> Non
 
 def test_health_checks_and_a_named_proxy_are_answered_beyond_the_share_of_an_address() -> None:
     with (
-        serving(answer, http=BoundedProtocol, connections_max=2, proxies=["127.0.0.0/8"]) as (
+        serving(answer, http=Hasty, connections_max=2, proxies=["127.0.0.0/8"]) as (
             one,
             _,
         ),

@@ -17,13 +17,15 @@ from anyio.abc import TaskGroup
 from commonbrain_server.http.app import BodyLimits
 
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
-from commonbrain.embeddings.interface import Matrix
+from commonbrain.embeddings.interface import LocalModel, Matrix
 from commonbrain.model.errors import BusyError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Caller
+from commonbrain.runtime.models import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.observability.reading import events
 from tests.processes import TIMEOUT_S
-from tests.serving import an_app, listening
+from tests.serving import an_app, calling, listening
 
 
 async def test_call_beyond_its_time_limit_raises_and_occupies_its_thread_until_it_ends() -> None:
@@ -193,6 +195,15 @@ def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
         finally:
             embedder.may_go.set()
         assert [one.result() for one in slow] == [200] * 6
+
+
+@pytest.mark.requirement("DO-27")
+def test_server_accepts_calls_only_when_its_model_is_loaded(path: Path) -> None:
+    embedder = make_embedder(load_settings())
+    assert isinstance(embedder, LocalModel)
+    assert not embedder.is_loaded
+    with calling(an_app(a_brain(path, embedder=embedder))):
+        assert embedder.is_loaded
 
 
 def test_call_without_a_free_thread_is_refused_with_a_retry_time(path: Path) -> None:

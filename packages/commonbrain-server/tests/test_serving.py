@@ -67,10 +67,13 @@ def is_listening(port: int) -> bool:
     return True
 
 
-@pytest.mark.requirement("CL-09")
-def test_stopping_server_closes_its_port_and_finishes_calls_in_progress(path: Path) -> None:
+@pytest.mark.requirement("CL-09", "DO-28")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_stopping_server_closes_its_port_and_finishes_calls_in_progress(
+    path: Path, workers: str
+) -> None:
     port = free_port()
-    with started(path, port=port) as server:
+    with started(path, "--workers", workers, port=port) as server:
         url = f"http://127.0.0.1:{port}"
         assert httpx2.post(f"{url}/v1/remember", json=KETTLE).status_code == 200
         with locked(path):

@@ -5,6 +5,7 @@ leaves neither a server nor its folder. Imports only the standard library, to st
 """
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -38,7 +39,8 @@ def supervise(command: dict[str, Any]) -> int:
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        threading.Thread(target=lambda: (sys.stdin.buffer.read(), stop()), daemon=True).start()
+        # Not by `sys.stdin`: this program is aborted if it ends while that is read.
+        threading.Thread(target=lambda: (os.read(0, 1), stop()), daemon=True).start()
         code = server.wait()
     if command["is_temporary"]:
         shutil.rmtree(command["folder"], ignore_errors=True)

@@ -535,10 +535,10 @@ class _SharedSnapshot:
     transaction: Any = None
     stack: ExitStack = field(default_factory=ExitStack)
 
-    def end(self) -> None:
-        """Release the snapshot; the next read starts another."""
+    def end(self, *raised: Any) -> None:  # noqa: ANN401 as context managers are told it
+        """Release the snapshot, by a rollback after an error; the next read starts another."""
         self.whose, self.transaction = None, None
-        self.stack.close()
+        self.stack.__exit__(*(raised or (None, None, None)))
 
 
 _NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=None)
@@ -578,6 +578,6 @@ def shared(
         snapshot.whose = whose
     with ExitStack() as unless_well:
         # After an error the connection may be unusable.
-        unless_well.callback(snapshot.end)
+        unless_well.push(snapshot.end)
         yield snapshot.transaction
         unless_well.pop_all()

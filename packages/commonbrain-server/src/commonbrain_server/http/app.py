@@ -12,7 +12,6 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final, cast
 
-import anyio
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from mcp.server.lowlevel import Server
@@ -364,13 +363,13 @@ async def _lifespan(
     transport: McpEndpoint,
     embedding: BackgroundEmbedding,
 ) -> AsyncGenerator[None]:
-    async with transport.open(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_warm_up, authenticator)
+    async with transport.open():
+        # Connections are accepted from the end of this on: none waits for the model.
+        await _warm_up(authenticator)
         local = start_local_server(authenticator.brain, has_worker=False)
         try:
             yield
         finally:
-            tasks.cancel_scope.cancel()
             if local is not None:
                 local.close()
             authenticator.threads.close()

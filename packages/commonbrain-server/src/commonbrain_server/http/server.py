@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,8 +23,10 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.flow_control import service_unavailable
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER, service_unavailable
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.supervisors import Multiprocess
 
 from commonbrain.client import Brain
 from commonbrain.hosts import is_local_host, parse_address
@@ -97,6 +99,9 @@ class BoundedProtocol(H11Protocol):
     head_s: ClassVar = 30
     """From the start of a connection, or later from the first byte, to the end of the head."""
     unread_s: ClassVar = 30
+    linger_s: ClassVar = 1
+    """How long an idle connection stays when the server stops: a request may be on its way."""
+    _is_stopping = False
     _network: bytes | None = None
     """The client's address, of which all IPv6 addresses of a site are one; None of a proxy."""
     _head_deadline: asyncio.TimerHandle | None = None
@@ -151,15 +156,28 @@ class BoundedProtocol(H11Protocol):
             self._task.cancel()
 
     def shutdown(self) -> None:
-        """Let a call finish, but not a stream of notifications, which has no end of its own."""
-        super().shutdown()
+        """Let a call finish, but not a stream of notifications, which has no end of its own.
+
+        The reply to a request that is on its way meanwhile tells the client to connect elsewhere.
+        """
+        self._is_stopping = True
         cycle = self.cycle
-        is_streaming = cycle and cycle.response_started and not cycle.response_complete
-        if is_streaming and cycle.scope["path"] == MCP_PATH:
+        if not cycle or cycle.response_complete:
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.linger_s, self.timeout_keep_alive_handler
+            )
+        elif not cycle.response_started:
+            self._announce_end()
+        elif cycle.scope["path"] == MCP_PATH:
             self.transport.close()
+        else:
+            super().shutdown()
 
     async def _serve(self, *scope_receive_send: Any) -> None:  # noqa: ANN401 as the server has them
         self._task, self._request = asyncio.current_task(), self.cycle
+        if self._is_stopping:
+            self._announce_end()
         is_refused = self._is_full() and self._request.scope["path"] not in HEALTH_PATHS
         try:
             await (service_unavailable if is_refused else self._app)(*scope_receive_send)
@@ -167,6 +185,12 @@ class BoundedProtocol(H11Protocol):
             # The server would log it as an error.
             if not self.transport.is_closing():
                 raise
+
+    def _announce_end(self) -> None:
+        """Let the reply say that the connection ends with it; Uvicorn would only end it."""
+        headers = self.cycle.default_headers
+        if CLOSE_HEADER not in headers:
+            self.cycle.default_headers = [*headers, CLOSE_HEADER]
 
     def _is_full(self) -> bool:
         """Return whether there are more connections than may be."""
@@ -245,8 +269,21 @@ def serve(settings: ServerSettings) -> None:
         _run(settings)
 
 
+class _Processes(Multiprocess):
+    """The processes of one port, which this one closes too when the server stops.
+
+    Clients could connect otherwise while the last calls finish, and would never be answered.
+    """
+
+    def terminate_all(self) -> None:
+        """Tell each process to finish its calls."""
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()
+
+
 def _run(settings: ServerSettings) -> None:
-    uvicorn.run(
+    config = uvicorn.Config(
         f"{__name__}:make_worker",
         factory=True,
         host=settings.host,
@@ -266,6 +303,14 @@ def _run(settings: ServerSettings) -> None:
         access_log=False,
         server_header=False,
     )
+    if config.workers > 1:
+        _Processes(config, [config.bind_socket()]).run()
+        return
+    server = uvicorn.Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(STARTUP_FAILURE)
 
 
 def make_worker() -> FastAPI:

@@ -101,7 +101,13 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
             # Otherwise the pool would roll back over it, and log a traceback.
             connection.invalidate(error)
         translated = exc.DBAPIError.instance(
-            statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
+            statement,
+            None,
+            error,
+            psycopg.Error,
+            hide_parameters=True,
+            connection_invalidated=driver.closed,
+            dialect=dialect,
         )
         raise translated from error
     finally:

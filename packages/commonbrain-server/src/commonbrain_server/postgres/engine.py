@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -139,6 +140,13 @@ _STATEMENT_S: Final = 60
 """Seconds for one statement; a search takes milliseconds."""
 _IDLE_S: Final = 60
 """Seconds a transaction may be idle: a hanging process must not hold a tenant's lock."""
+_RESTART_SHARE: Final = 2 / 3
+"""Of the time that a writer waits for others, the share that all wait for a server that restarts.
+
+After it, calls fail at once: they would hold the threads of others for nothing.
+"""
+_RETRY_S: Final = 1.0
+"""How often each call that waits for a server tries it; it starts a process for each try."""
 _AT_MOST: Final = 32
 """Connections of one process, all kept open: opening one costs as much as a recall."""
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
@@ -190,6 +198,8 @@ class Postgres:
     replicas: Replicas = field(default_factory=Replicas)
     """Replicas that answer reads; none unless configured."""
     _half: TypeInfo | None = None
+    _lost_at: float | None = None
+    """When the server was first found not to answer; None while it does."""
 
     def __post_init__(self) -> None:
         """Create the pool; does not connect."""
@@ -333,9 +343,30 @@ class Postgres:
 
     def _connect(self, tenant: str, begin: str) -> Connection:
         settings = session_settings(tenant) if self.is_distributed else None
-        return self.engine.connect().execution_options(
-            tenant=tenant, begin=begin, settings=settings
-        )
+        return self._reach().execution_options(tenant=tenant, begin=begin, settings=settings)
+
+    def _reach(self) -> Connection:
+        """Connect; wait for a server that restarts, but not again for one that stays away.
+
+        Raises:
+            exc.OperationalError: it does not answer.
+            DeadlineError: the caller no longer waits.
+
+        """
+        while True:
+            tried_at = monotonic()
+            try:
+                connection = self.engine.connect()
+            except exc.OperationalError:
+                if self._lost_at is None:
+                    self._lost_at = tried_at
+                if monotonic() - self._lost_at >= self.lock_timeout_s * _RESTART_SHARE:
+                    raise
+                sleep(_RETRY_S)
+                check_awaited()
+            else:
+                self._lost_at = None
+                return connection
 
     def _listen(self, engine: Engine) -> None:
         event.listen(engine, "connect", self._on_connect)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, exc, text
 
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.store import Schema, Store, Transaction
@@ -38,11 +39,22 @@ class PostgresStore(Store):
     def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
         """Run a read, on a replica if one is recent enough; repeat it on the primary if that fails.
 
+        It is repeated once if the connection is lost, as when the server restarts.
+
         Raises:
             UnavailableError: `store_down`, the store cannot be read.
             StoreCorruptError: `store_corrupt`, the store is damaged.
 
         """
+        try:
+            return self._read(tenant, ask)
+        except UnavailableError as error:
+            cause = error.__cause__
+            if not (isinstance(cause, exc.DBAPIError) and cause.connection_invalidated):
+                raise
+        return self._read(tenant, ask)
+
+    def _read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
         replicas = self.postgres.replicas
         if not replicas.all:
             return Store.read(self, tenant, ask)
