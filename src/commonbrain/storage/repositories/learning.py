@@ -46,7 +46,7 @@ from commonbrain.model.query import (
 from commonbrain.model.values import asdict, dataclass
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.schema.activity import evaluations, feedback, models, recall_traces
-from commonbrain.storage.sql.context import SqlContext, count_up_to
+from commonbrain.storage.sql.context import Repository, count_up_to
 
 _MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")
 _UNMOVED: Final = ("digest", "state", "moved_at")
@@ -54,11 +54,8 @@ _UNMOVED: Final = ("digest", "state", "moved_at")
 _CARD: Final = select(*(column for column in models.columns if column.name != "tenant_id"))
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRepository:
+class ModelRepository(Repository):
     """Cards of learned models; each role has at most one active model and one canary."""
-
-    work: SqlContext
 
     def add(self, card: ModelCard) -> bool:
         """Insert a card; return False if its id is taken."""
@@ -129,11 +126,8 @@ def _row(card: ModelCard) -> dict[str, Any]:
     return {**asdict(card), "told": dict(card.told)}
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationRepository:
+class EvaluationRepository(Repository):
     """Evaluations of one tenant; the latest of each name are kept."""
-
-    work: SqlContext
 
     def add(self, evaluation: StoredEvaluation) -> bool:
         """Insert an evaluation; return False if its id is taken."""
@@ -182,11 +176,8 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 """Resolution of ids: a recall in the same millisecond counts as earlier."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallLogRepository:
+class RecallLogRepository(Repository):
     """The recalls of one tenant: what they considered and packed, and the feedback on it."""
-
-    work: SqlContext
 
     def mark(self, marks: Sequence[Feedback]) -> int:
         """Store feedback, each once; skip unknown traces; return the number stored."""

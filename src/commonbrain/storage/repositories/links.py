@@ -36,7 +36,7 @@ from commonbrain.model.values import dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
-from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.context import OptionalRows, Repository, SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
 from commonbrain.storage.sql.statements import LISTED, id_list_param, in_ids
 
@@ -71,11 +71,8 @@ def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
 _TOUCHING: Final = {is_typed: _touching(is_typed=is_typed) for is_typed in (False, True)}
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRepository:
+class LinkRepository(Repository):
     """The links between memories."""
-
-    work: SqlContext
 
     def put(self, link: Link) -> Link:
         """Create a link or strengthen the existing one; return it as it is now."""
@@ -124,11 +121,8 @@ _OF: Final = select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS)).wher
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationRepository:
+class AnnotationRepository(Repository):
     """Annotations of memories."""
-
-    work: SqlContext
 
     def add(self, annotation: Annotation) -> int:
         """Insert an annotation; return its id."""

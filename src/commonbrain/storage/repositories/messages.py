@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -38,7 +38,7 @@ from commonbrain.model.scope import EVERYBODY
 from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import Repository
 from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _TAKEN_AT_ONCE: Final = 2000
@@ -159,15 +159,12 @@ _DERIVED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRepository:
+class MessageRepository(Repository):
     """Receipts of messages.
 
     A broadcast reaches every reader of its project except its sender, from seven days before the
     first session of the reader on.
     """
-
-    work: SqlContext
 
     def post(self, deliveries: Sequence[Receipt]) -> None:
         """Deliver messages, to every agent with `EVERYBODY`; or share memories, marked as read."""

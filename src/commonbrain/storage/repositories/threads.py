@@ -31,10 +31,10 @@ from commonbrain.model.memory import ThreadRef
 from commonbrain.model.messages import Thread, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.model.values import dataclass, fields
+from commonbrain.model.values import fields
 from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScope, ThreadSubject
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
-from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.context import OptionalRows, Repository
 from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
 from commonbrain.storage.sql.statements import LISTED, in_ids
 
@@ -62,11 +62,8 @@ _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRepository:
+class ThreadRepository(Repository):
     """Threads, to which messages belong."""
-
-    work: SqlContext
 
     def subjects(
         self, ids: Sequence[int], caller: Caller, *, now: datetime
