@@ -357,3 +357,11 @@ class Services:
 
         """
         return self.store.space.under(self.parameters_for(caller))
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What one caller can do with the services of an open store; a property of `Brain`."""
+
+    services: Services
+    caller: Caller

@@ -26,7 +26,7 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.guard import unshown
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.interface import EntryFilter, Progress, ignore_progress
 
 TOP: Final = 10
@@ -369,12 +369,8 @@ class DropResult:
     vectors: int
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingSpaces:
+class EmbeddingSpaces(Capability):
     """The embedding spaces of the store, administered by an admin of its first tenant."""
-
-    services: Services
-    caller: Caller
 
     def __call__(self) -> tuple[SpaceView, ...]:
         """List the spaces, oldest first.

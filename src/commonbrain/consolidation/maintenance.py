@@ -38,7 +38,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import show_instant
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
@@ -171,12 +171,8 @@ class MaintenancePreview:
     examples: Mapping[str, tuple[Example, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Maintain:
+class Maintain(Capability):
     """Previews maintenance for one caller."""
-
-    services: Services
-    caller: Caller
 
     def preview(self) -> MaintenancePreview:
         """Return what maintenance would do now, without changing anything.

@@ -42,7 +42,7 @@ from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.recall import Recall
 from commonbrain.security.guard import note_shown
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
@@ -420,12 +420,8 @@ class TokenBudget:
         return self.down < _DOWN_MAX and self.spent.tokens < self.tokens_max
 
 
-@dataclass(frozen=True, slots=True)
-class Reflect:
+class Reflect(Capability):
     """Reflection for one caller: on visible memories, and no private ones of others."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
@@ -46,7 +46,7 @@ from commonbrain.model.paging import Key, Listing, Page, RowT
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import AccessEntry, Beginning, MemoryAccess
 from commonbrain.text.normalisation import normalise, without_injected_context
 
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
+class Messages(Capability):
     """Messages for one caller.
 
     All methods raise `InvalidInputError` for a malformed id or cursor, `NotFoundError` for what the
@@ -63,9 +62,6 @@ class Messages:
     store stayed locked, or, as `busy` and `deadline`, if the texts of the tenant could not be
     embedded in time. After an error nothing is changed.
     """
-
-    services: Services
-    caller: Caller
 
     def send(
         self, to: Sequence[str] | str, body: str, **options: Unpack[MessageOptions]

@@ -43,21 +43,17 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_archived, last_touched
 from commonbrain.model.query import FeedbackMark, Filter, KindFilter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope, check_may_write
+from commonbrain.model.scope import Scope, check_may_write
 from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, check_is_person, is_authorized
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.change_log import check_lease
 
 _NOTHING_DONE: Final = "Nothing is changed."
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Capability):
     """Forgets memories for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
@@ -170,12 +166,8 @@ _DAYS_DEFAULT = 90
 _CLOSED = frozenset({TaskStatus.DONE, TaskStatus.STALE})
 
 
-@dataclass(frozen=True, slots=True)
-class Prune:
+class Prune(Capability):
     """Prunes old memories for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

@@ -23,7 +23,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -200,12 +200,8 @@ class EmbedProgress:
 OnCommit = Callable[["Transaction", EmbedProgress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedPending:
+class EmbedPending(Capability):
     """Embeds the pending memories of one tenant."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

@@ -33,9 +33,9 @@ from commonbrain.model.limits import (
     UPLOAD_RETENTION_DAYS,
 )
 from commonbrain.model.paging import Listing
-from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller, Role, who_may
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Role, who_may
 from commonbrain.security.authority import check_is_person
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.storage.uploads import Upload, check_packed
@@ -101,12 +101,8 @@ class JobsReply:
     """Jobs after this page; 1,000 means 1,000 or more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(Capability):
     """Jobs of one caller: admins see all jobs of the tenant, others their own."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
