@@ -6,29 +6,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
 from commonbrain.folders import default_state, default_store
+from commonbrain.model import limits
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import (
-    BOOT_CAPS,
-    BOOT_NOTE_CHARS,
-    BOOT_TOKENS,
-    EVENT_RETENTION_DAYS_DEFAULT,
-    HANDOFF_CHARS_MAX,
-    HOOK_EDIT_TIMEOUT_S,
-    HOOK_EDIT_TOKENS,
-    HOOK_PROMPT_TIMEOUT_S,
-    HOOK_PROMPT_TOKENS,
-    HOOK_START_TIMEOUT_S,
-    HOOK_WRITE_TIMEOUT_S,
-    HTTP_SESSION_IDLE_MINUTES,
-    KEY_CALLS_PER_MINUTE,
-    LOCAL_IMPORT,
-    LOCK_TIMEOUT_S,
-    SESSION_IDLE_MINUTES,
-    SESSION_SILENT_HOURS,
-    TENANT_CALLS_PER_MINUTE,
-    TRACE_RETENTION_DAYS_DEFAULT,
-    ImportLimits,
-)
 from commonbrain.model.parameters import BOUNDS, DEFAULTS, KIND_DAYS, PARAMETERS, Parameters
 from commonbrain.model.scope import LOCAL_TENANT, OnSecret
 from commonbrain.setting_types import (
@@ -42,7 +21,7 @@ from commonbrain.setting_types import (
 
 def _cap(section: str) -> int:
     return Field(
-        default=BOOT_CAPS[section],
+        default=limits.BOOT_CAPS[section],
         description=f"Maximum {section.replace('_', ' ')} in a briefing.",
     )
 
@@ -66,8 +45,8 @@ def _parameter(name: str, description: str) -> Any:  # noqa: ANN401 the field of
 
 def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
     """Define the setting of a limit of `ImportLimits`."""
-    low, high = 1, getattr(LOCAL_IMPORT, name)
-    return Field(default=getattr(ImportLimits(), name), ge=low, le=high, description=description)
+    low, high = 1, getattr(limits.LOCAL_IMPORT, name)
+    return Field(default=getattr(limits.ImportLimits(), name), ge=low, le=high, description=description)
 
 
 class EnvironmentSettings(
@@ -126,20 +105,20 @@ class Settings(EnvironmentSettings, frozen=True):
         description="Default project of new memories.",
     )
     session_idle_minutes: int = Field(
-        default=SESSION_IDLE_MINUTES,
+        default=limits.SESSION_IDLE_MINUTES,
         ge=1,
         le=1440,
         description="Minutes without a call after which a session is shown as idle.",
     )
     session_silent_hours: int = Field(
-        default=SESSION_SILENT_HOURS,
+        default=limits.SESSION_SILENT_HOURS,
         ge=1,
         le=720,
         description="Hours without a call after which a session ends whose process cannot be "
         "checked.",
     )
     http_session_idle_minutes: int = Field(
-        default=HTTP_SESSION_IDLE_MINUTES,
+        default=limits.HTTP_SESSION_IDLE_MINUTES,
         ge=5,
         le=43_200,
         description="Minutes without a call after which a session over HTTP ends, unless its "
@@ -156,13 +135,13 @@ class Settings(EnvironmentSettings, frozen=True):
         "notify workers of jobs; without it workers poll the store.",
     )
     key_calls_per_minute: int = Field(
-        default=KEY_CALLS_PER_MINUTE,
+        default=limits.KEY_CALLS_PER_MINUTE,
         ge=1,
         le=1_000_000,
         description="Calls per minute of one credential, unless the tenant's policy sets a limit.",
     )
     tenant_calls_per_minute: int = Field(
-        default=TENANT_CALLS_PER_MINUTE,
+        default=limits.TENANT_CALLS_PER_MINUTE,
         ge=1,
         le=1_000_000,
         description="Calls per minute of one tenant, unless its policy sets a limit.",
@@ -352,43 +331,43 @@ class Settings(EnvironmentSettings, frozen=True):
         ),
     )
     hook_start_timeout_s: float = Field(
-        default=HOOK_START_TIMEOUT_S,
+        default=limits.HOOK_START_TIMEOUT_S,
         gt=0,
         le=60,
         description="Timeout of the briefing of a new session, in seconds.",
     )
     hook_prompt_timeout_s: float = Field(
-        default=HOOK_PROMPT_TIMEOUT_S,
+        default=limits.HOOK_PROMPT_TIMEOUT_S,
         gt=0,
         le=60,
         description="Timeout of the recall for a prompt, in seconds.",
     )
     hook_prompt_tokens: int = Field(
-        default=HOOK_PROMPT_TOKENS,
+        default=limits.HOOK_PROMPT_TOKENS,
         ge=100,
         le=4000,
         description="Maximum tokens that a hook adds to a prompt.",
     )
     hook_edit_timeout_s: float = Field(
-        default=HOOK_EDIT_TIMEOUT_S,
+        default=limits.HOOK_EDIT_TIMEOUT_S,
         gt=0,
         le=60,
         description="Timeout of the recall for an edit or a command, in seconds.",
     )
     hook_edit_tokens: int = Field(
-        default=HOOK_EDIT_TOKENS,
+        default=limits.HOOK_EDIT_TOKENS,
         ge=100,
         le=4000,
         description="Maximum tokens that a hook adds to an edit or a command.",
     )
     hook_write_timeout_s: float = Field(
-        default=HOOK_WRITE_TIMEOUT_S,
+        default=limits.HOOK_WRITE_TIMEOUT_S,
         gt=0,
         le=60,
         description="Timeout of a write by a hook, in seconds.",
     )
     lock_timeout_s: float = Field(
-        default=LOCK_TIMEOUT_S,
+        default=limits.LOCK_TIMEOUT_S,
         gt=0,
         le=600,
         description="Seconds that a writer waits for other writers.",
@@ -436,19 +415,19 @@ class Settings(EnvironmentSettings, frozen=True):
         description="OTLP endpoint for spans, over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT works too.",
     )
     event_retention_days: int = Field(
-        default=EVENT_RETENTION_DAYS_DEFAULT,
+        default=limits.EVENT_RETENTION_DAYS_DEFAULT,
         ge=0,
         le=3650,
         description="Days for which tool events are kept; 0 stores none.",
     )
     trace_retention_days: int = Field(
-        default=TRACE_RETENTION_DAYS_DEFAULT,
+        default=limits.TRACE_RETENTION_DAYS_DEFAULT,
         ge=1,
         le=3650,
         description="Days for which recall traces are kept.",
     )
     boot_tokens: int = Field(
-        default=BOOT_TOKENS, ge=1500, le=16_000, description="Maximum tokens of a briefing."
+        default=limits.BOOT_TOKENS, ge=1500, le=16_000, description="Maximum tokens of a briefing."
     )
     boot_blockers: Cap = _cap("blockers")
     boot_skills: Cap = _cap("skills")
@@ -458,19 +437,19 @@ class Settings(EnvironmentSettings, frozen=True):
     boot_urgent: Cap = _cap("urgent")
     boot_siblings: Cap = _cap("siblings")
     boot_pinned: Cap = Field(
-        default=BOOT_CAPS["pinned"], description="Maximum pinned memories in a briefing."
+        default=limits.BOOT_CAPS["pinned"], description="Maximum pinned memories in a briefing."
     )
     boot_patterns: Cap = _cap("patterns")
     boot_tasks: Cap = _cap("tasks")
     boot_changes: Cap = _cap("changes")
     boot_handoff_chars: int = Field(
-        default=HANDOFF_CHARS_MAX,
+        default=limits.HANDOFF_CHARS_MAX,
         ge=0,
-        le=HANDOFF_CHARS_MAX,
+        le=limits.HANDOFF_CHARS_MAX,
         description="Maximum characters of the handoff in a briefing.",
     )
     boot_note_chars: int = Field(
-        default=BOOT_NOTE_CHARS,
+        default=limits.BOOT_NOTE_CHARS,
         ge=20,
         le=2000,
         description="Maximum characters of a pinned note in a briefing.",

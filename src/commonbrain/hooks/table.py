@@ -12,14 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from commonbrain.hooks.tool_results import changed_lines, read_result
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import (
-    HOOK_EDIT_TIMEOUT_S,
-    HOOK_PROMPT_TIMEOUT_S,
-    HOOK_START_TIMEOUT_S,
-    HOOK_WRITE_TIMEOUT_S,
-    NAME_CHARS_MAX,
-)
 from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.text.code_names import patched_files
 from commonbrain.text.private_parts import without_private_values
@@ -58,15 +52,15 @@ class HookAction(Enum):
 SHOWS_RULES: Final = frozenset({HookAction.BOOT, HookAction.TOOL, HookAction.PRIME})
 """The actions that show BLOCKERs, which the files of a folder cannot switch off."""
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
-    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
-    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
-    HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
-    HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
-    HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
-    HookAction.NOTE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
-    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
-    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
-    HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
+    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", limits.HOOK_START_TIMEOUT_S),
+    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", limits.HOOK_PROMPT_TIMEOUT_S),
+    HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", limits.HOOK_EDIT_TIMEOUT_S),
+    HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", limits.HOOK_EDIT_TIMEOUT_S),
+    HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", limits.HOOK_START_TIMEOUT_S),
+    HookAction.NOTE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
+    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
+    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
+    HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
 }
 """The timeout of each action, with the setting that changes it."""
 
@@ -429,7 +423,7 @@ def _text(payload: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= NAME_CHARS_MAX else ""
+    return text if text.isprintable() and len(text) <= limits.NAME_CHARS_MAX else ""
 
 
 def _folder(payload: Mapping[str, Any]) -> Path | None:
