@@ -46,7 +46,9 @@ def _parameter(name: str, description: str) -> Any:  # noqa: ANN401 the field of
 def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
     """Define the setting of a limit of `ImportLimits`."""
     low, high = 1, getattr(limits.LOCAL_IMPORT, name)
-    return Field(default=getattr(limits.ImportLimits(), name), ge=low, le=high, description=description)
+    return Field(
+        default=getattr(limits.ImportLimits(), name), ge=low, le=high, description=description
+    )
 
 
 class EnvironmentSettings(

@@ -12,37 +12,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    CompleteRequestParams,
-    CompleteResult,
-    GetPromptRequestParams,
-    GetPromptResult,
-    Implementation,
-    InputRequiredResult,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-    jsonrpc_message_adapter,
-)
 from pydantic import ValidationError
 
 from commonbrain.api.dispatch import CallContext
@@ -144,7 +118,7 @@ class MessageCaller(ToolCaller, Protocol):
         ...
 
 
-def client_of(context: Message) -> Implementation | None:
+def client_of(context: Message) -> types.Implementation | None:
     """Return the client's name and version, if it sent them."""
     parameters = context.session.client_params
     return parameters.client_info if parameters else None
@@ -166,8 +140,8 @@ class _Handlers:
         return tools_of(self.profile)
 
     async def list_tools(
-        self, context: Message, _params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
+        self, context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         """List the tools that the client's role may use; too few to need pages."""
         caller = self.caller_of(context)
         tools = [
@@ -176,11 +150,11 @@ class _Handlers:
         ]
         # The role last: finding it starts to open the brain, which would delay this reply.
         role = caller.role()
-        return ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
+        return types.ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
 
     async def call_tool(
-        self, context: Message, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+        self, context: Message, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Run an operation, unless the call answers a question; it may end with a question."""
         if self.questions is None:
             return _to_result(await self._run_tool(context, params))
@@ -189,13 +163,13 @@ class _Handlers:
         if reply is None:
             done = await self._run_tool(context, params)
             reply = await self.questions.ask(context, done, caller=caller)
-        return reply if isinstance(reply, InputRequiredResult) else _to_result(reply)
+        return reply if isinstance(reply, types.InputRequiredResult) else _to_result(reply)
 
-    async def _run_tool(self, context: Message, params: CallToolRequestParams) -> ToolReply:
+    async def _run_tool(self, context: Message, params: types.CallToolRequestParams) -> ToolReply:
         """Run an operation in a thread and reply after the commit."""
         operation = self.tools.get(params.name)
         if operation is None:
-            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
         caller = self.caller_of(context)
         call = partial(
             run_tool,
@@ -216,12 +190,14 @@ class _Handlers:
             return failure(caller.redact_error(error))
 
     async def list_prompts(
-        self, _context: Message, _params: PaginatedRequestParams | None
-    ) -> ListPromptsResult:
+        self, _context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
         """List the only prompt."""
-        return ListPromptsResult(prompts=[PROMPT])
+        return types.ListPromptsResult(prompts=[PROMPT])
 
-    async def get_prompt(self, context: Message, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(
+        self, context: Message, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
         """Boot and return the briefing."""
         given = params.arguments or {}
         return await self._respond(
@@ -229,22 +205,22 @@ class _Handlers:
         )
 
     async def list_resources(
-        self, _context: Message, _params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+        self, _context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         """List the inbox: every memory is a resource too, and recall finds them."""
-        return ListResourcesResult(resources=[LISTED])
+        return types.ListResourcesResult(resources=[LISTED])
 
     async def list_templates(
-        self, _context: Message, _params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, _context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         """List the URI templates."""
-        return ListResourceTemplatesResult(
+        return types.ListResourceTemplatesResult(
             resource_templates=[page.template for page in RESOURCE_TYPES.values()]
         )
 
     async def read_resource(
-        self, context: Message, params: ReadResourceRequestParams
-    ) -> ReadResourceResult:
+        self, context: Message, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         """Read one resource."""
         uri = str(params.uri)
         starts = uri.startswith(f"{BOOT}://")
@@ -261,7 +237,9 @@ class _Handlers:
 
         return await self._respond(context, read, about={"uri": INBOX_URI})
 
-    async def complete(self, context: Message, params: CompleteRequestParams) -> CompleteResult:
+    async def complete(
+        self, context: Message, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
         """Complete an argument of the prompt or of a template."""
         return await self._respond(context, lambda brain: complete_argument(brain, params))
 
@@ -281,20 +259,22 @@ class _Handlers:
                 return make(caller.brain(starts=starts))
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
-                raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
+                raise MCPError(types.INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
                 redacted = caller.redact_error(error)
-                raise MCPError(INVALID_PARAMS, f"{redacted.code}: {redacted}", about) from None
+                raise MCPError(
+                    types.INVALID_PARAMS, f"{redacted.code}: {redacted}", about
+                ) from None
             except Exception as error:
                 _LOG.exception("a prompt or resource failed")
                 raise MCPError(
-                    INTERNAL_ERROR, f"internal: {INTERNAL_ERROR_TEXT} {INTERNAL_ERROR_HINT}"
+                    types.INTERNAL_ERROR, f"internal: {INTERNAL_ERROR_TEXT} {INTERNAL_ERROR_HINT}"
                 ) from error
 
         try:
             return await self.threads.run(run)
         except (UnavailableError, LimitExceededError) as error:
-            raise MCPError(INTERNAL_ERROR, f"{error.code}: {error}") from None
+            raise MCPError(types.INTERNAL_ERROR, f"{error.code}: {error}") from None
 
 
 def build_server(
@@ -440,13 +420,13 @@ async def _stop_on_signal(close: Callable[[], None]) -> None:
 
 
 @cache
-def _tool(name: str, *, takes_session: bool = False) -> Tool:
+def _tool(name: str, *, takes_session: bool = False) -> types.Tool:
     """Build a tool once: its schemas take 10 ms, and a shared server lists it often."""
     operation = load_operation(name)
     input_schema = compact_schema(operation.request)
     if takes_session:
         input_schema["properties"][SESSION_ARGUMENT] = {"type": "string"}
-    return Tool(
+    return types.Tool(
         name=operation.name,
         title=operation.title,
         description=operation.purpose,
@@ -454,7 +434,7 @@ def _tool(name: str, *, takes_session: bool = False) -> Tool:
         output_schema=outline_schema(
             operation.agent_reply_adapter.json_schema(mode="serialization")
         ),
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             read_only_hint=operation.is_read_only,
             destructive_hint=operation.is_destructive,
             idempotent_hint=operation.is_idempotent,
@@ -467,9 +447,9 @@ def _tool(name: str, *, takes_session: bool = False) -> Tool:
     )
 
 
-def _to_result(reply: ToolReply) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(text=reply.text)],
+def _to_result(reply: ToolReply) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=reply.text)],
         structured_content=reply.structured,
         is_error=reply.is_error,
     )
@@ -531,7 +511,7 @@ async def _messages(
                     if one is None:
                         await stream.write(describe_malformed(line.partition(b" ")[2]))
                         continue
-                    if isinstance(one.message, JSONRPCRequest):
+                    if isinstance(one.message, types.JSONRPCRequest):
                         await free.acquire()
                     await to_server.send(one)
                 # Calls in progress are cancelled without an answer when the stream closes.
@@ -542,7 +522,7 @@ async def _messages(
     async def write() -> None:
         async with from_server:
             async for one in from_server:
-                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                if isinstance(one.message, types.JSONRPCResponse | types.JSONRPCError):
                     free.release()
                 text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stream.write(text.encode() + b"\n")
@@ -569,12 +549,12 @@ def _decode(
     """
     number, _, text = line.partition(b" ")
     try:
-        message = jsonrpc_message_adapter.validate_json(
+        message = types.jsonrpc_message_adapter.validate_json(
             text.decode(errors="replace"), by_name=False
         )
     except ValueError:
         return None
-    if isinstance(message, JSONRPCNotification) and "id" in parse_object(text):
+    if isinstance(message, types.JSONRPCNotification) and "id" in parse_object(text):
         # Its id is neither a text nor a number, but its client waits.
         return None
     about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)
