@@ -28,6 +28,12 @@ def _cap(section: str) -> int:
 
 Cap = Annotated[int, Field(ge=0, le=50)]
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
+Timeout = Annotated[float, Field(gt=0, le=600)]
+AnswerTokens = Annotated[int, Field(ge=50, le=16_000)]
+HookTimeout = Annotated[float, Field(gt=0, le=60)]
+HookTokens = Annotated[int, Field(ge=100, le=4000)]
+CallsPerMinute = Annotated[int, Field(ge=1, le=1_000_000)]
+Name = Annotated[str | None, Field(max_length=128)]
 Url = Annotated[str | None, Field(max_length=2000)]
 Model = Annotated[str | None, Field(min_length=1, max_length=100)]
 _OF_MODEL: Final = "Name of the endpoint's model."
@@ -93,19 +99,11 @@ class Settings(EnvironmentSettings, frozen=True):
         default_factory=default_state,
         description="Folder of logs and of events that precede their session.",
     )
-    agent: str | None = Field(
-        default=None,
-        max_length=128,
-        description="Name of the acting agent; each transport has its own default.",
+    agent: Name = Field(
+        default=None, description="Name of the acting agent; each transport has its own default."
     )
-    session: str | None = Field(
-        default=None, max_length=128, description="Session of the acting agent."
-    )
-    project: str | None = Field(
-        default=None,
-        max_length=128,
-        description="Default project of new memories.",
-    )
+    session: Name = Field(default=None, description="Session of the acting agent.")
+    project: Name = Field(default=None, description="Default project of new memories.")
     session_idle_minutes: int = Field(
         default=limits.SESSION_IDLE_MINUTES,
         ge=1,
@@ -136,16 +134,12 @@ class Settings(EnvironmentSettings, frozen=True):
         description="Redis URL, as redis://HOST:6379/0: servers share rate limits there and "
         "notify workers of jobs; without it workers poll the store.",
     )
-    key_calls_per_minute: int = Field(
+    key_calls_per_minute: CallsPerMinute = Field(
         default=limits.KEY_CALLS_PER_MINUTE,
-        ge=1,
-        le=1_000_000,
         description="Calls per minute of one credential, unless the tenant's policy sets a limit.",
     )
-    tenant_calls_per_minute: int = Field(
+    tenant_calls_per_minute: CallsPerMinute = Field(
         default=limits.TENANT_CALLS_PER_MINUTE,
-        ge=1,
-        le=1_000_000,
         description="Calls per minute of one tenant, unless its policy sets a limit.",
     )
     as_owner: bool = Field(
@@ -176,8 +170,8 @@ class Settings(EnvironmentSettings, frozen=True):
         le=16_384,
         description="Dimensions of a vector, if the model's name does not determine them.",
     )
-    embedder_timeout_s: float = Field(
-        default=20, gt=0, le=600, description="Timeout of one request, in seconds."
+    embedder_timeout_s: Timeout = Field(
+        default=20, description="Timeout of one request, in seconds."
     )
     embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     embedder_next: str | None = Field(
@@ -217,12 +211,10 @@ class Settings(EnvironmentSettings, frozen=True):
     extractor_model: Model = Field(default=None, description=_OF_MODEL)
     extractor_url: Url = Field(default=None, description=_OF_URL)
     extractor_api_key: Key = Field(default=None, description=_OF_KEY)
-    extractor_timeout_s: float = Field(
-        default=60, gt=0, le=600, description="Timeout of one text, in seconds."
-    )
+    extractor_timeout_s: Timeout = Field(default=60, description="Timeout of one text, in seconds.")
     extractor_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
-    extractor_tokens_max: int = Field(
-        default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
+    extractor_tokens_max: AnswerTokens = Field(
+        default=1000, description="Maximum tokens of one answer."
     )
     reflector: str | None = Field(
         default=None,
@@ -232,12 +224,12 @@ class Settings(EnvironmentSettings, frozen=True):
     reflector_model: Model = Field(default=None, description=_OF_MODEL)
     reflector_url: Url = Field(default=None, description=_OF_URL)
     reflector_api_key: Key = Field(default=None, description=_OF_KEY)
-    reflector_timeout_s: float = Field(
-        default=60, gt=0, le=600, description="Timeout of one episode, in seconds."
+    reflector_timeout_s: Timeout = Field(
+        default=60, description="Timeout of one episode, in seconds."
     )
     reflector_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
-    reflector_tokens_max: int = Field(
-        default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
+    reflector_tokens_max: AnswerTokens = Field(
+        default=1000, description="Maximum tokens of one answer."
     )
     reflector_run_tokens_max: int = Field(
         default=100_000,
@@ -332,47 +324,31 @@ class Settings(EnvironmentSettings, frozen=True):
             "causes, fixes and lessons, and at once what the user surely said."
         ),
     )
-    hook_start_timeout_s: float = Field(
+    hook_start_timeout_s: HookTimeout = Field(
         default=limits.HOOK_START_TIMEOUT_S,
-        gt=0,
-        le=60,
         description="Timeout of the briefing of a new session, in seconds.",
     )
-    hook_prompt_timeout_s: float = Field(
+    hook_prompt_timeout_s: HookTimeout = Field(
         default=limits.HOOK_PROMPT_TIMEOUT_S,
-        gt=0,
-        le=60,
         description="Timeout of the recall for a prompt, in seconds.",
     )
-    hook_prompt_tokens: int = Field(
+    hook_prompt_tokens: HookTokens = Field(
         default=limits.HOOK_PROMPT_TOKENS,
-        ge=100,
-        le=4000,
         description="Maximum tokens that a hook adds to a prompt.",
     )
-    hook_edit_timeout_s: float = Field(
+    hook_edit_timeout_s: HookTimeout = Field(
         default=limits.HOOK_EDIT_TIMEOUT_S,
-        gt=0,
-        le=60,
         description="Timeout of the recall for an edit or a command, in seconds.",
     )
-    hook_edit_tokens: int = Field(
+    hook_edit_tokens: HookTokens = Field(
         default=limits.HOOK_EDIT_TOKENS,
-        ge=100,
-        le=4000,
         description="Maximum tokens that a hook adds to an edit or a command.",
     )
-    hook_write_timeout_s: float = Field(
-        default=limits.HOOK_WRITE_TIMEOUT_S,
-        gt=0,
-        le=60,
-        description="Timeout of a write by a hook, in seconds.",
+    hook_write_timeout_s: HookTimeout = Field(
+        default=limits.HOOK_WRITE_TIMEOUT_S, description="Timeout of a write by a hook, in seconds."
     )
-    lock_timeout_s: float = Field(
-        default=limits.LOCK_TIMEOUT_S,
-        gt=0,
-        le=600,
-        description="Seconds that a writer waits for other writers.",
+    lock_timeout_s: Timeout = Field(
+        default=limits.LOCK_TIMEOUT_S, description="Seconds that a writer waits for other writers."
     )
     trace_sample_rate: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are stored."
