@@ -24,6 +24,7 @@ from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport
 from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
+from commonbrain.mcp import resources, tool_calls
 from commonbrain.mcp.connections import (
     ClientName,
     Connection,
@@ -35,29 +36,7 @@ from commonbrain.mcp.connections import (
 )
 from commonbrain.mcp.elicitation import ANSWER_S, Questions
 from commonbrain.mcp.replay import describe_malformed, parse_object
-from commonbrain.mcp.resources import (
-    INBOX_URI,
-    LISTED,
-    PROMPT,
-    RESOURCE_TYPES,
-    complete_argument,
-    read_resource,
-    render_startup,
-)
 from commonbrain.mcp.subscriptions import InboxServer, Subscriptions, background_tasks
-from commonbrain.mcp.tool_calls import (
-    BOOT,
-    CALLS_AT_ONCE_MAX,
-    INTERNAL_ERROR_HINT,
-    INTERNAL_ERROR_TEXT,
-    REQUESTS_MAX,
-    SESSION_ARGUMENT,
-    Delivery,
-    ToolCaller,
-    ToolReply,
-    failure,
-    run_tool,
-)
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.callers import acts_for_owner
@@ -90,7 +69,7 @@ Message = ServerRequestContext[Any]
 """One message of a client, with its transport context."""
 
 
-class MessageCaller(ToolCaller, Protocol):
+class MessageCaller(tool_calls.ToolCaller, Protocol):
     """The caller of one message."""
 
     def role(self) -> Role:
@@ -165,18 +144,20 @@ class _Handlers:
             reply = await self.questions.ask(context, done, caller=caller)
         return reply if isinstance(reply, types.InputRequiredResult) else _to_result(reply)
 
-    async def _run_tool(self, context: Message, params: types.CallToolRequestParams) -> ToolReply:
+    async def _run_tool(
+        self, context: Message, params: types.CallToolRequestParams
+    ) -> tool_calls.ToolReply:
         """Run an operation in a thread and reply after the commit."""
         operation = self.tools.get(params.name)
         if operation is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
         caller = self.caller_of(context)
         call = partial(
-            run_tool,
+            tool_calls.run_tool,
             operation,
             params.arguments or {},
             caller=caller,
-            delivery=context.request if isinstance(context.request, Delivery) else None,
+            delivery=context.request if isinstance(context.request, tool_calls.Delivery) else None,
             takes_session=caller.takes_session,
         )
 
@@ -187,13 +168,13 @@ class _Handlers:
         try:
             return await self.threads.run(call, on_refusal=record_refusal)
         except (UnavailableError, LimitExceededError) as error:
-            return failure(caller.redact_error(error))
+            return tool_calls.failure(caller.redact_error(error))
 
     async def list_prompts(
         self, _context: Message, _params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         """List the only prompt."""
-        return types.ListPromptsResult(prompts=[PROMPT])
+        return types.ListPromptsResult(prompts=[resources.PROMPT])
 
     async def get_prompt(
         self, context: Message, params: types.GetPromptRequestParams
@@ -201,21 +182,23 @@ class _Handlers:
         """Boot and return the briefing."""
         given = params.arguments or {}
         return await self._respond(
-            context, lambda brain: render_startup(brain, params.name, arguments=given), starts=True
+            context,
+            lambda brain: resources.render_startup(brain, params.name, arguments=given),
+            starts=True,
         )
 
     async def list_resources(
         self, _context: Message, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List the inbox: every memory is a resource too, and recall finds them."""
-        return types.ListResourcesResult(resources=[LISTED])
+        return types.ListResourcesResult(resources=[resources.LISTED])
 
     async def list_templates(
         self, _context: Message, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """List the URI templates."""
         return types.ListResourceTemplatesResult(
-            resource_templates=[page.template for page in RESOURCE_TYPES.values()]
+            resource_templates=[page.template for page in resources.RESOURCE_TYPES.values()]
         )
 
     async def read_resource(
@@ -223,25 +206,30 @@ class _Handlers:
     ) -> types.ReadResourceResult:
         """Read one resource."""
         uri = str(params.uri)
-        starts = uri.startswith(f"{BOOT}://")
+        starts = uri.startswith(f"{tool_calls.BOOT}://")
         return await self._respond(
-            context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
+            context,
+            lambda brain: resources.read_resource(brain, uri),
+            about={"uri": uri},
+            starts=starts,
         )
 
     async def open_inbox(self, context: Message) -> Brain:
         """Return the brain of a caller who may read the inbox."""
 
         def read(brain: Brain) -> Brain:
-            read_resource(brain, INBOX_URI)
+            resources.read_resource(brain, resources.INBOX_URI)
             return brain
 
-        return await self._respond(context, read, about={"uri": INBOX_URI})
+        return await self._respond(context, read, about={"uri": resources.INBOX_URI})
 
     async def complete(
         self, context: Message, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         """Complete an argument of the prompt or of a template."""
-        return await self._respond(context, lambda brain: complete_argument(brain, params))
+        return await self._respond(
+            context, lambda brain: resources.complete_argument(brain, params)
+        )
 
     async def _respond(
         self,
@@ -268,7 +256,8 @@ class _Handlers:
             except Exception as error:
                 _LOG.exception("a prompt or resource failed")
                 raise MCPError(
-                    types.INTERNAL_ERROR, f"internal: {INTERNAL_ERROR_TEXT} {INTERNAL_ERROR_HINT}"
+                    types.INTERNAL_ERROR,
+                    f"internal: {tool_calls.INTERNAL_ERROR_TEXT} {tool_calls.INTERNAL_ERROR_HINT}",
                 ) from error
 
         try:
@@ -299,7 +288,9 @@ def build_server(
         warm=warm,
     )
     return server_of(
-        _named_in_message(caller), threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile
+        _named_in_message(caller),
+        threads=ThreadLimiter(tool_calls.CALLS_AT_ONCE_MAX),
+        profile=profile,
     )
 
 
@@ -425,7 +416,7 @@ def _tool(name: str, *, takes_session: bool = False) -> types.Tool:
     operation = load_operation(name)
     input_schema = compact_schema(operation.request)
     if takes_session:
-        input_schema["properties"][SESSION_ARGUMENT] = {"type": "string"}
+        input_schema["properties"][tool_calls.SESSION_ARGUMENT] = {"type": "string"}
     return types.Tool(
         name=operation.name,
         title=operation.title,
@@ -447,7 +438,7 @@ def _tool(name: str, *, takes_session: bool = False) -> types.Tool:
     )
 
 
-def _to_result(reply: ToolReply) -> types.CallToolResult:
+def _to_result(reply: tool_calls.ToolReply) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=reply.text)],
         structured_content=reply.structured,
@@ -466,7 +457,7 @@ async def serve_lines(
     caller: StdioCaller,
     threads: ThreadLimiter,
     profile: Profile,
-    label: Callable[[bytes], Delivery | None],
+    label: Callable[[bytes], tool_calls.Delivery | None],
 ) -> None:
     """Serve a client until its connection ends.
 
@@ -487,7 +478,7 @@ async def serve_lines(
 async def _messages(
     stream: Lines,
     *,
-    label: Callable[[bytes], Delivery | None],
+    label: Callable[[bytes], tool_calls.Delivery | None],
 ) -> AsyncGenerator[
     tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception],
@@ -497,7 +488,7 @@ async def _messages(
     """Convert between lines and messages; a client that does not read holds up itself alone."""
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    free = anyio.Semaphore(REQUESTS_MAX)
+    free = anyio.Semaphore(tool_calls.REQUESTS_MAX)
 
     async def settle() -> None:
         free.release()
@@ -516,7 +507,7 @@ async def _messages(
                     await to_server.send(one)
                 # Calls in progress are cancelled without an answer when the stream closes.
                 with anyio.move_on_after(_FINISH_S):
-                    for _ in range(REQUESTS_MAX):
+                    for _ in range(tool_calls.REQUESTS_MAX):
                         await free.acquire()
 
     async def write() -> None:
@@ -536,7 +527,7 @@ async def _messages(
 def _decode(
     line: bytes,
     *,
-    label: Callable[[bytes], Delivery | None],
+    label: Callable[[bytes], tool_calls.Delivery | None],
     settle: Callable[[], Awaitable[None]],
 ) -> SessionMessage | None:
     """Decode a message of a client; None if it is malformed.
