@@ -8,7 +8,16 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+    text,
+)
 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, RecallTrace
@@ -22,15 +31,15 @@ from commonbrain.storage.schema.memories import audit, idempotency, outbox, tena
 from commonbrain.storage.sql.context import Repository, SqlContext, count_up_to
 from commonbrain.storage.sql.filters import unindexed
 
-_AUDIT_KEY: Final = sa.select(tenants.c.audit_key).where(tenants.c.id == sa.bindparam("tenant"))
-_REPLY: Final = sa.select(*(idempotency.c[one.name] for one in fields(StoredReply))).where(
-    idempotency.c.tenant_id == sa.bindparam("tenant"),
-    idempotency.c.agent == sa.bindparam("agent"),
-    idempotency.c.key == sa.bindparam("key"),
+_AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
+_REPLY: Final = select(*(idempotency.c[one.name] for one in fields(StoredReply))).where(
+    idempotency.c.tenant_id == bindparam("tenant"),
+    idempotency.c.agent == bindparam("agent"),
+    idempotency.c.key == bindparam("key"),
 )
-_LAST: Final = sa.select(sa.func.max(audit.c.id)).where(audit.c.tenant_id == sa.bindparam("tenant"))
-_DROP_REPLIES: Final = sa.delete(idempotency).where(
-    idempotency.c.tenant_id == sa.bindparam("tenant"), idempotency.c.at < sa.bindparam("before")
+_LAST: Final = select(func.max(audit.c.id)).where(audit.c.tenant_id == bindparam("tenant"))
+_DROP_REPLIES: Final = delete(idempotency).where(
+    idempotency.c.tenant_id == bindparam("tenant"), idempotency.c.at < bindparam("before")
 )
 _CONSIDERED_MAX: Final = 100
 """Candidates stored per trace, best first: as many as two full retrievers return."""
@@ -80,9 +89,9 @@ class RecordRepository:
         """Delete events published before a time; return the number deleted."""
         # Ids begin with the moment, and the primary key finds them.
         here = outbox.c.tenant_id == self.work.tenant
-        old = sa.select(outbox.c.id).where(here, outbox.c.id < ids.make_id(before, 0))
+        old = select(outbox.c.id).where(here, outbox.c.id < ids.make_id(before, 0))
         some = old.order_by(outbox.c.id).limit(limit).scalar_subquery()
-        statement = sa.delete(outbox).where(here, outbox.c.id.in_(some))
+        statement = delete(outbox).where(here, outbox.c.id.in_(some))
         return self.work.connection.execute(statement).rowcount
 
     def reply(self, agent: str, key: str) -> StoredReply | None:
@@ -144,24 +153,22 @@ _COLUMNS: Final = tuple(column.name for column in tool_events.columns if column.
 _FIELDS: Final = tuple("transport" if name == "door" else name for name in _COLUMNS)
 """The fields of a `ToolEvent`, in the order of its columns."""
 _NEWEST: Final = (
-    sa.select(*(tool_events.c[name] for name in _COLUMNS))
-    .where(
-        tool_events.c.tenant_id == sa.bindparam("tenant"), tool_events.c.id >= sa.bindparam("since")
-    )
+    select(*(tool_events.c[name] for name in _COLUMNS))
+    .where(tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id >= bindparam("since"))
     .order_by(tool_events.c.id.desc())
-    .limit(sa.bindparam("limit"))
+    .limit(bindparam("limit"))
 )
-_IS_OF_AGENT: Final = tool_events.c.agent == sa.bindparam("agent")
+_IS_OF_AGENT: Final = tool_events.c.agent == bindparam("agent")
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
 _FAILED_OF_AGENT: Final = _FAILED.where(_IS_OF_AGENT)
 _TIMINGS: Final = _NEWEST.with_only_columns(
     tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
 ).where(tool_events.c.door != WEB_TRANSPORT)
-_OLD: Final = sa.delete(tool_events).where(
-    tool_events.c.tenant_id == sa.bindparam("tenant"), tool_events.c.id < sa.bindparam("before")
+_OLD: Final = delete(tool_events).where(
+    tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
 # One step whatever the number of rows, as the other things are that reads leave in SQLite.
-_SQLITE: Final = sa.text(
+_SQLITE: Final = text(
     f"INSERT INTO tool_events (tenant_id, {', '.join(_COLUMNS)}) "  # noqa: S608 all are our own
     f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(_COLUMNS)))} "
     "FROM json_each(:events) WHERE true ON CONFLICT DO NOTHING"
@@ -170,10 +177,10 @@ _SQLITE: Final = sa.text(
 
 _OF_HOOKS: Final = _NEWEST.with_only_columns(
     tool_events.c.at, tool_events.c.tool, tool_events.c.args
-).where(sa.text(OF_HOOKS))
+).where(text(OF_HOOKS))
 _OF_HOOKS_OF_AGENT: Final = _OF_HOOKS.where(_IS_OF_AGENT)
 _OF_SESSION: Final = _NEWEST.with_only_columns(tool_events.c.args).where(
-    tool_events.c.session == sa.bindparam("session"), _IS_OF_AGENT
+    tool_events.c.session == bindparam("session"), _IS_OF_AGENT
 )
 
 
@@ -214,7 +221,7 @@ class ToolEventRepository:
             return self._events(_FAILED, given)
         return self._events(_FAILED_OF_AGENT, {**given, "agent": agent})
 
-    def _events(self, question: sa.Select[Any], given: Mapping[str, object]) -> list[ToolEvent]:
+    def _events(self, question: Select[Any], given: Mapping[str, object]) -> list[ToolEvent]:
         rows, tenant = self.work.rows(question, given), self.work.tenant
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
@@ -296,7 +303,7 @@ class AuditRepository(Repository):
 
     def _queries(
         self, criteria: AuditFilter, *, before: int | None
-    ) -> Iterator[tuple[sa.Table, sa.Select[Any]]]:
+    ) -> Iterator[tuple[Table, Select[Any]]]:
         """Build the query of each audit; only that of memories has lines about a memory."""
         tables = (
             *(() if criteria.is_of_access else (audit,)),
@@ -305,12 +312,10 @@ class AuditRepository(Repository):
         for table in tables:
             columns = [table.c[name] for name in _LINE_FIELDS if name in table.c]
             conditions = self._conditions(table, criteria)
-            query = sa.select(*columns).where(table.c.tenant_id == self.work.tenant, *conditions)
+            query = select(*columns).where(table.c.tenant_id == self.work.tenant, *conditions)
             yield table, query if before is None else query.where(table.c.id < before)
 
-    def _conditions(
-        self, table: sa.Table, criteria: AuditFilter
-    ) -> Iterator[sa.ColumnElement[bool]]:
+    def _conditions(self, table: Table, criteria: AuditFilter) -> Iterator[ColumnElement[bool]]:
         for name in _EQUAL:
             if (value := getattr(criteria, name)) is not None:
                 yield table.c[name] == value

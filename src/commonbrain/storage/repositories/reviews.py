@@ -7,7 +7,20 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    union,
+)
 
 from commonbrain.model import ids
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType
@@ -22,9 +35,9 @@ from commonbrain.storage.sql.context import OptionalRows, Repository, SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
 from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
-_TENANT: Final[sa.BindParameter[Any]] = sa.bindparam("tenant")
+_TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
-_ROW: Final = sa.select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
+_ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
 _OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
 _UNSUPPORTED: Final = _OF.where(table.c.fall == InvalidationReason.UNSUPPORTED)
 _VOUCHED: Final = table.alias("vouched")
@@ -34,32 +47,32 @@ _IS_VOUCHED: Final = exists_in(
     _VOUCHED.c.settled_at.is_not(None),
     of=table,
 )
-_DOUBTFUL: Final = sa.select(table.c.memory_id).where(
+_DOUBTFUL: Final = select(table.c.memory_id).where(
     in_ids(table.c.memory_id),
     table.c.fall != InvalidationReason.UNSUPPORTED,
     table.c.settled_at.is_(None),
     ~_IS_VOUCHED,
 )
-_BY: Final = _ROW.where(table.c.cause_id == sa.bindparam("cause")).order_by(
+_BY: Final = _ROW.where(table.c.cause_id == bindparam("cause")).order_by(
     table.c.depth, table.c.memory_id
 )
 _CONFLICTS: Final = links.c.tenant_id == _TENANT, links.c.type.in_(DISAGREEMENTS)
-_DISPUTED: Final = sa.union(
-    sa.select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
-    sa.select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
+_DISPUTED: Final = union(
+    select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
+    select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
 )
 _CONCERNED: Final = (
-    sa.select(memories.c.id.label("id"))
+    select(memories.c.id.label("id"))
     .where(in_ids(memories.c.id))
     .union(
-        sa.select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
-        sa.select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
-        sa.select(table.c.cause_id).where(in_ids(table.c.memory_id)),
+        select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
+        select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
+        select(table.c.cause_id).where(in_ids(table.c.memory_id)),
     )
     .subquery("concerned")
 )
 _IS_RESTED_ON: Final = (
-    sa.select(1)
+    select(1)
     .where(
         links.c.tenant_id == _TENANT,
         links.c.to_id == _CONCERNED.c.id,
@@ -68,22 +81,22 @@ _IS_RESTED_ON: Final = (
     .exists()
 )
 _IS_REVIEWED: Final = (
-    sa.select(1).where(table.c.tenant_id == _TENANT, table.c.memory_id == _CONCERNED.c.id).exists()
+    select(1).where(table.c.tenant_id == _TENANT, table.c.memory_id == _CONCERNED.c.id).exists()
 )
 _IS_CAUSE: Final = (
-    sa.select(1).where(table.c.tenant_id == _TENANT, table.c.cause_id == _CONCERNED.c.id).exists()
+    select(1).where(table.c.tenant_id == _TENANT, table.c.cause_id == _CONCERNED.c.id).exists()
 )
-_AFFECTED_BY_CHANGE: Final = sa.select(_CONCERNED.c.id).where(
-    sa.or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
+_AFFECTED_BY_CHANGE: Final = select(_CONCERNED.c.id).where(
+    or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
 )
-_UNLIST: Final = sa.delete(falls).where(in_ids(falls.c.memory_id))
-_LIST: Final = sa.insert(falls)
-_NOW: Final = sa.bindparam("now", type_=falls.c.due_at.type)
+_UNLIST: Final = delete(falls).where(in_ids(falls.c.memory_id))
+_LIST: Final = insert(falls)
+_NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (
-    sa.select(falls.c.memory_id)
+    select(falls.c.memory_id)
     .where(falls.c.tenant_id == _TENANT, falls.c.due_at <= _NOW)
     .order_by(falls.c.due_at, falls.c.memory_id)
-    .limit(sa.bindparam("limit"))
+    .limit(bindparam("limit"))
 )
 _KEY: Final = ("memory_id", "cause_id")
 _VALUES: Final = attrgetter(*_FIELDS)
@@ -92,12 +105,12 @@ _VALUES: Final = attrgetter(*_FIELDS)
 def _dependants_under_review() -> Any:  # noqa: ANN401 a select of ids
     """Select open reviews of memories that depend, directly or not, on some memories."""
     reach = beginning().cte("reach", recursive=True)
-    resting = sa.and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
+    resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
     is_open = exists_in(
         table, table.c.memory_id == links.c.from_id, table.c.settled_at.is_(None), of=links
     )
-    onward = sa.select(links.c.tenant_id, links.c.from_id).where(resting, is_open)
-    return sa.select(reach.union(onward).c.id)
+    onward = select(links.c.tenant_id, links.c.from_id).where(resting, is_open)
+    return select(reach.union(onward).c.id)
 
 
 _DEPENDANTS_UNDER_REVIEW: Final = _dependants_under_review()
@@ -201,15 +214,15 @@ class ReviewRepository:
 
 
 _BUILT_MAX: Final = 64
-_AT: Final = sa.bindparam("after_at", type_=links.c.created_at.type)
-_FROM: Final = sa.bindparam("after_from", type_=sa.BigInteger())
-_AFTER: Final = sa.or_(
+_AT: Final = bindparam("after_at", type_=links.c.created_at.type)
+_FROM: Final = bindparam("after_from", type_=BigInteger())
+_AFTER: Final = or_(
     links.c.created_at < _AT,
-    sa.and_(links.c.created_at == _AT, links.c.from_id < _FROM),
-    sa.and_(
+    and_(links.c.created_at == _AT, links.c.from_id < _FROM),
+    and_(
         links.c.created_at == _AT,
         links.c.from_id == _FROM,
-        links.c.to_id < sa.bindparam("after_to", type_=sa.BigInteger()),
+        links.c.to_id < bindparam("after_to", type_=BigInteger()),
     ),
 )
 _ONE: Final = memories.alias("one")
@@ -250,7 +263,7 @@ class ConflictRepository(Repository):
 @lru_cache(_BUILT_MAX)
 def _open_conflicts(
     filter_: Filter, types: tuple[LinkType, ...], *, is_recent: bool, is_continued: bool
-) -> sa.Select[*tuple[Any, ...]]:
+) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so all links are scanned.
 
     Of the recent ones, only those from the latest ids are, by the primary key. The index by `to_id`
@@ -258,15 +271,15 @@ def _open_conflicts(
     directions one row is selected.
     """
 
-    def is_seen(end: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-        row = sa.select(1).select_from(memories).correlate(links)
+    def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
+        row = select(1).select_from(memories).correlate(links)
         return row.where(memories.c.id == end, within(filter_)).exists()
 
     joined = links
     for side, end in ((_ONE, links.c.from_id), (_OTHER, links.c.to_id)):
         joined = joined.join(side, (side.c.tenant_id == links.c.tenant_id) & (side.c.id == end))
     is_repeated = (
-        sa.select(1)
+        select(1)
         .select_from(_REVERSE)
         .correlate(links)
         .where(
@@ -280,22 +293,18 @@ def _open_conflicts(
     )
     here, there = _ONE.c.project, _OTHER.c.project
     return (
-        sa.select(*(links.c[field.name] for field in fields(Link)))
+        select(*(links.c[field.name] for field in fields(Link)))
         .select_from(joined)
         .where(
             links.c.tenant_id == TENANT,
             links.c.type.in_(types),
-            *(
-                [links.c.from_id >= sa.bindparam("lowest", type_=sa.BigInteger())]
-                if is_recent
-                else []
-            ),
-            sa.or_(here.is_(None), there.is_(None), here == there),
+            *([links.c.from_id >= bindparam("lowest", type_=BigInteger())] if is_recent else []),
+            or_(here.is_(None), there.is_(None), here == there),
             is_seen(links.c.from_id),
             is_seen(links.c.to_id),
             ~is_repeated,
             *([_AFTER] if is_continued else []),
         )
         .order_by(links.c.created_at.desc(), links.c.from_id.desc(), links.c.to_id.desc())
-        .limit(sa.bindparam("limit", type_=sa.Integer()))
+        .limit(bindparam("limit", type_=Integer()))
     )

@@ -4,7 +4,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from commonbrain.model import ids
 from commonbrain.model.notes import Note
@@ -72,52 +84,50 @@ _PLAIN: Final = tuple(
 """What a session and its row name alike."""
 _BIRTHS: Final = {"pid": "pid_created_at", "server_pid": "server_created_at"}
 _NAMES: Final = tuple(column.name for column in sessions.columns)
-_HERE: Final = sessions.c.tenant_id == sa.bindparam("tenant")
-_LIVE: Final = sa.select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
-_ONE: Final = sa.select(sessions).where(
-    _HERE, sessions.c.agent == sa.bindparam("agent"), sessions.c.key == sa.bindparam("key")
+_HERE: Final = sessions.c.tenant_id == bindparam("tenant")
+_LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
+_ONE: Final = select(sessions).where(
+    _HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key")
 )
 _TRACES: Final = tuple(
-    sa.select(table.c.agent)
-    .where(table.c.tenant_id == sa.bindparam("tenant"), table.c.agent == sa.bindparam("agent"))
+    select(table.c.agent)
+    .where(table.c.tenant_id == bindparam("tenant"), table.c.agent == bindparam("agent"))
     .limit(1)
     for table in (sessions, audit)
 )
 """What an agent leaves; each is indexed by agent."""
 _SHOWN: Final = _ONE.with_only_columns(sessions.c.shown)
 _OF_PROCESS: Final = _LIVE.where(
-    sessions.c.agent == sa.bindparam("agent"),
-    sessions.c.host == sa.bindparam("host"),
-    sessions.c.pid == sa.bindparam("pid"),
-    sessions.c.cwd.is_not_distinct_from(sa.bindparam("cwd")),
+    sessions.c.agent == bindparam("agent"),
+    sessions.c.host == bindparam("host"),
+    sessions.c.pid == bindparam("pid"),
+    sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
 )
 _OF_TERMINALS: Final = _LIVE.where(
-    sessions.c.agent == sa.bindparam("agent"),
-    sessions.c.host == sa.bindparam("host"),
+    sessions.c.agent == bindparam("agent"),
+    sessions.c.host == bindparam("host"),
     sessions.c.server_pid.is_(None),
     sessions.c.key.startswith(f"{ids.SESSION}_", autoescape=True),
 )
-_OF_TERMINAL: Final = _OF_TERMINALS.where(sessions.c.pid == sa.bindparam("pid"))
-_IS_PROBED: Final = sa.or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
+_OF_TERMINAL: Final = _OF_TERMINALS.where(sessions.c.pid == bindparam("pid"))
+_IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
 _TO_PROBE: Final = (
-    _LIVE.where(sessions.c.host == sa.bindparam("host"), _IS_PROBED)
-    .order_by(sa.func.coalesce(sessions.c.probed_at, sessions.c.started_at), sessions.c.id)
-    .limit(sa.bindparam("limit"))
+    _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
+    .order_by(func.coalesce(sessions.c.probed_at, sessions.c.started_at), sessions.c.id)
+    .limit(bindparam("limit"))
 )
 _IS_HTTP: Final = sessions.c.key.startswith(HTTP_PREFIX, autoescape=True)
 _INSTANT: Final = sessions.c.heartbeat_at.type
 _SILENT: Final = (
     _LIVE.where(
-        sa.or_(~_IS_PROBED, sessions.c.host.is_distinct_from(sa.bindparam("host"))),
-        sa.or_(
-            sessions.c.heartbeat_at <= sa.bindparam("since", type_=_INSTANT),
-            sa.and_(
-                _IS_HTTP, sessions.c.heartbeat_at <= sa.bindparam("http_since", type_=_INSTANT)
-            ),
+        or_(~_IS_PROBED, sessions.c.host.is_distinct_from(bindparam("host"))),
+        or_(
+            sessions.c.heartbeat_at <= bindparam("since", type_=_INSTANT),
+            and_(_IS_HTTP, sessions.c.heartbeat_at <= bindparam("http_since", type_=_INSTANT)),
         ),
     )
     .order_by(sessions.c.heartbeat_at)
-    .limit(sa.bindparam("limit"))
+    .limit(bindparam("limit"))
 )
 
 
@@ -140,7 +150,7 @@ class SessionRepository(Repository):
         if is_over(session):
             known["shown"] = None
         here = self.work.here(sessions, agent=session.agent, key=session.key)
-        changed = self.work.connection.execute(sa.update(sessions).where(here).values(known))
+        changed = self.work.connection.execute(update(sessions).where(here).values(known))
         row = {"tenant_id": self.work.tenant, **values}
         if not changed.rowcount and not self.work.add(sessions, row):
             # Another session was drawn the same id: any free one will do, for only keys are shown.
@@ -159,11 +169,11 @@ class SessionRepository(Repository):
 
         `after` is the heartbeat and the id of the last session of the page before.
         """
-        conditions: list[sa.ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if after is not None:
             at, id_ = after
-            is_same = sa.and_(sessions.c.heartbeat_at == at, sessions.c.id > id_)
-            conditions.append(sa.or_(sessions.c.heartbeat_at < at, is_same))
+            is_same = and_(sessions.c.heartbeat_at == at, sessions.c.id > id_)
+            conditions.append(or_(sessions.c.heartbeat_at < at, is_same))
         if agent is not None:
             conditions.append(sessions.c.agent == agent)
         if project is not None:
@@ -237,27 +247,27 @@ class SessionRepository(Repository):
         known = self.shown(given.agent, given.session)
         listed = [list(pair) for pair in given.added_to(known).items()]
         here = self.work.here(sessions, agent=given.agent, key=given.session)
-        statement = sa.update(sessions).where(here).values(shown=listed or None)
+        statement = update(sessions).where(here).values(shown=listed or None)
         if not self.work.connection.execute(statement).rowcount and listed:
             own = {"key": given.session, "agent": given.agent, "shown": listed}
             self.work.append(sessions, {**own, "started_at": at, "heartbeat_at": at}, at=at)
 
     def _of_process(
-        self, statement: sa.Select[Any], process: Process, **given: object
+        self, statement: Select[Any], process: Process, **given: object
     ) -> list[Session]:
         rows = self._all(statement, host=process.host, pid=process.pid, **given)
         same = [one for one in rows if one.process and is_same_process(one.process, process)]
         # Sorted here, because SQLite would choose an index of all sessions for its order.
         return sorted(same, key=lambda one: one.id)
 
-    def _all(self, statement: sa.Select[Any], **given: object) -> list[Session]:
+    def _all(self, statement: Select[Any], **given: object) -> list[Session]:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
         return [_session(row) for row in rows.mappings()]
 
     def _update(self, ids: Sequence[int], **values: object) -> None:
         if ids:
             here = self.work.here(sessions, sessions.c.id.in_(list(ids)), ended_at=None)
-            self.work.connection.execute(sa.update(sessions).where(here).values(**values))
+            self.work.connection.execute(update(sessions).where(here).values(**values))
 
 
 def beat_row(session: Session) -> list[object]:
@@ -297,7 +307,7 @@ def _process(row: Mapping[Any, Any], pid: str) -> Process | None:
     return Process(host=row["host"], pid=row[pid], created_at=row[_BIRTHS[pid]])
 
 
-_ROWS: Final = sa.select(*(notes.c[field.name] for field in fields(Note)))
+_ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
 
 
 class ScratchpadRepository(Repository):
@@ -307,12 +317,12 @@ class ScratchpadRepository(Repository):
         """Store a note; it replaces the one with its agent, session and key."""
         self.drop(note)
         row = self.work.row_of(note)
-        self.work.connection.execute(sa.insert(notes), row)
+        self.work.connection.execute(insert(notes), row)
 
     def drop(self, note: Note) -> None:
         """Delete the note with this one's agent, session and key."""
         here = self._written(note.agent, note.session), notes.c.key == note.key
-        self.work.connection.execute(sa.delete(notes).where(*here))
+        self.work.connection.execute(delete(notes).where(*here))
 
     def of(self, caller: Caller, *, now: datetime) -> list[Note]:
         """List the notes of the caller's session, by key."""
@@ -323,10 +333,10 @@ class ScratchpadRepository(Repository):
     def pinned(self, project: str | None, *, now: datetime) -> list[Note]:
         """List the pinned notes of a project and those without a project, by key, then author."""
         here = notes.c.tenant_id == self.work.tenant
-        of_project = sa.or_(notes.c.project.is_(None), notes.c.project == project)
+        of_project = or_(notes.c.project.is_(None), notes.c.project == project)
         statement = (
             # As a word, because SQLite uses an index of few rows only for its very condition.
-            _ROWS.where(here, sa.text("notes.pinned"), of_project, _lives(now)).order_by(
+            _ROWS.where(here, text("notes.pinned"), of_project, _lives(now)).order_by(
                 notes.c.key, notes.c.agent, notes.c.session
             )
         )
@@ -335,14 +345,14 @@ class ScratchpadRepository(Repository):
     def extend(self, caller: Caller, *, until: datetime, now: datetime) -> None:
         """Extend the unpinned notes of the caller's session until then; delete expired ones."""
         here = notes.c.tenant_id == self.work.tenant
-        self.work.connection.execute(sa.delete(notes).where(here, notes.c.expires_at <= now))
+        self.work.connection.execute(delete(notes).where(here, notes.c.expires_at <= now))
         own = self._written(caller.agent, caller.session)
-        statement = sa.update(notes).where(own, ~notes.c.pinned, notes.c.expires_at < until)
+        statement = update(notes).where(own, ~notes.c.pinned, notes.c.expires_at < until)
         self.work.connection.execute(statement.values(expires_at=until))
 
-    def _written(self, agent: str, session: str | None) -> sa.ColumnElement[bool]:
+    def _written(self, agent: str, session: str | None) -> ColumnElement[bool]:
         return self.work.here(notes, agent=agent, session=session or "")
 
 
-def _lives(now: datetime) -> sa.ColumnElement[bool]:
-    return sa.or_(notes.c.expires_at.is_(None), notes.c.expires_at > now)
+def _lives(now: datetime) -> ColumnElement[bool]:
+    return or_(notes.c.expires_at.is_(None), notes.c.expires_at > now)
