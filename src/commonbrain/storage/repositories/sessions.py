@@ -31,11 +31,11 @@ from commonbrain.model.sessions import (
     is_same_process,
 )
 from commonbrain.model.timestamps import to_millis
-from commonbrain.model.values import fields
+from commonbrain.model.values import dataclass, fields
 from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.schema.memories import audit
-from commonbrain.storage.sql.context import Repository
+from commonbrain.storage.sql.context import SqlContext
 
 _NOT_IN_BEATS: Final = {"tenant_id", "task", "probed_at", "booted_at", "shown", "metadata"}
 BEAT_COLUMNS: Final = tuple(
@@ -131,8 +131,11 @@ _SILENT: Final = (
 )
 
 
-class SessionRepository(Repository):
+@dataclass(frozen=True, slots=True)
+class SessionRepository:
     """Sessions, identified by agent and key."""
+
+    work: SqlContext
 
     def get(self, agent: str, key: str) -> Session | None:
         """Return a session, live or ended; None if it is unknown."""
@@ -310,8 +313,11 @@ def _process(row: Mapping[Any, Any], pid: str) -> Process | None:
 _ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
 
 
-class ScratchpadRepository(Repository):
+@dataclass(frozen=True, slots=True)
+class ScratchpadRepository:
     """Notes of sessions; expired ones are invisible."""
+
+    work: SqlContext
 
     def put(self, note: Note) -> None:
         """Store a note; it replaces the one with its agent, session and key."""
