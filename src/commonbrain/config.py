@@ -6,29 +6,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
 from commonbrain.folders import default_state, default_store
+from commonbrain.model import limits
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import (
-    BOOT_CAPS,
-    BOOT_NOTE_CHARS,
-    BOOT_TOKENS,
-    EVENT_RETENTION_DAYS_DEFAULT,
-    HANDOFF_CHARS_MAX,
-    HOOK_EDIT_TIMEOUT_S,
-    HOOK_EDIT_TOKENS,
-    HOOK_PROMPT_TIMEOUT_S,
-    HOOK_PROMPT_TOKENS,
-    HOOK_START_TIMEOUT_S,
-    HOOK_WRITE_TIMEOUT_S,
-    HTTP_SESSION_IDLE_MINUTES,
-    KEY_CALLS_PER_MINUTE,
-    LOCAL_IMPORT,
-    LOCK_TIMEOUT_S,
-    SESSION_IDLE_MINUTES,
-    SESSION_SILENT_HOURS,
-    TENANT_CALLS_PER_MINUTE,
-    TRACE_RETENTION_DAYS_DEFAULT,
-    ImportLimits,
-)
 from commonbrain.model.parameters import BOUNDS, DEFAULTS, KIND_DAYS, PARAMETERS, Parameters
 from commonbrain.model.scope import LOCAL_TENANT, OnSecret
 from commonbrain.setting_types import (
@@ -42,13 +21,19 @@ from commonbrain.setting_types import (
 
 def _cap(section: str) -> int:
     return Field(
-        default=BOOT_CAPS[section],
+        default=limits.BOOT_CAPS[section],
         description=f"Maximum {section.replace('_', ' ')} in a briefing.",
     )
 
 
 Cap = Annotated[int, Field(ge=0, le=50)]
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
+Timeout = Annotated[float, Field(gt=0, le=600)]
+AnswerTokens = Annotated[int, Field(ge=50, le=16_000)]
+HookTimeout = Annotated[float, Field(gt=0, le=60)]
+HookTokens = Annotated[int, Field(ge=100, le=4000)]
+CallsPerMinute = Annotated[int, Field(ge=1, le=1_000_000)]
+Name = Annotated[str | None, Field(max_length=128)]
 Url = Annotated[str | None, Field(max_length=2000)]
 Model = Annotated[str | None, Field(min_length=1, max_length=100)]
 _OF_MODEL: Final = "Name of the endpoint's model."
@@ -66,8 +51,10 @@ def _parameter(name: str, description: str) -> Any:  # noqa: ANN401 the field of
 
 def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
     """Define the setting of a limit of `ImportLimits`."""
-    low, high = 1, getattr(LOCAL_IMPORT, name)
-    return Field(default=getattr(ImportLimits(), name), ge=low, le=high, description=description)
+    low, high = 1, getattr(limits.LOCAL_IMPORT, name)
+    return Field(
+        default=getattr(limits.ImportLimits(), name), ge=low, le=high, description=description
+    )
 
 
 class EnvironmentSettings(
@@ -112,34 +99,26 @@ class Settings(EnvironmentSettings, frozen=True):
         default_factory=default_state,
         description="Folder of logs and of events that precede their session.",
     )
-    agent: str | None = Field(
-        default=None,
-        max_length=128,
-        description="Name of the acting agent; each transport has its own default.",
+    agent: Name = Field(
+        default=None, description="Name of the acting agent; each transport has its own default."
     )
-    session: str | None = Field(
-        default=None, max_length=128, description="Session of the acting agent."
-    )
-    project: str | None = Field(
-        default=None,
-        max_length=128,
-        description="Default project of new memories.",
-    )
+    session: Name = Field(default=None, description="Session of the acting agent.")
+    project: Name = Field(default=None, description="Default project of new memories.")
     session_idle_minutes: int = Field(
-        default=SESSION_IDLE_MINUTES,
+        default=limits.SESSION_IDLE_MINUTES,
         ge=1,
         le=1440,
         description="Minutes without a call after which a session is shown as idle.",
     )
     session_silent_hours: int = Field(
-        default=SESSION_SILENT_HOURS,
+        default=limits.SESSION_SILENT_HOURS,
         ge=1,
         le=720,
         description="Hours without a call after which a session ends whose process cannot be "
         "checked.",
     )
     http_session_idle_minutes: int = Field(
-        default=HTTP_SESSION_IDLE_MINUTES,
+        default=limits.HTTP_SESSION_IDLE_MINUTES,
         ge=5,
         le=43_200,
         description="Minutes without a call after which a session over HTTP ends, unless its "
@@ -155,16 +134,12 @@ class Settings(EnvironmentSettings, frozen=True):
         description="Redis URL, as redis://HOST:6379/0: servers share rate limits there and "
         "notify workers of jobs; without it workers poll the store.",
     )
-    key_calls_per_minute: int = Field(
-        default=KEY_CALLS_PER_MINUTE,
-        ge=1,
-        le=1_000_000,
+    key_calls_per_minute: CallsPerMinute = Field(
+        default=limits.KEY_CALLS_PER_MINUTE,
         description="Calls per minute of one credential, unless the tenant's policy sets a limit.",
     )
-    tenant_calls_per_minute: int = Field(
-        default=TENANT_CALLS_PER_MINUTE,
-        ge=1,
-        le=1_000_000,
+    tenant_calls_per_minute: CallsPerMinute = Field(
+        default=limits.TENANT_CALLS_PER_MINUTE,
         description="Calls per minute of one tenant, unless its policy sets a limit.",
     )
     as_owner: bool = Field(
@@ -195,8 +170,8 @@ class Settings(EnvironmentSettings, frozen=True):
         le=16_384,
         description="Dimensions of a vector, if the model's name does not determine them.",
     )
-    embedder_timeout_s: float = Field(
-        default=20, gt=0, le=600, description="Timeout of one request, in seconds."
+    embedder_timeout_s: Timeout = Field(
+        default=20, description="Timeout of one request, in seconds."
     )
     embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     embedder_next: str | None = Field(
@@ -236,12 +211,10 @@ class Settings(EnvironmentSettings, frozen=True):
     extractor_model: Model = Field(default=None, description=_OF_MODEL)
     extractor_url: Url = Field(default=None, description=_OF_URL)
     extractor_api_key: Key = Field(default=None, description=_OF_KEY)
-    extractor_timeout_s: float = Field(
-        default=60, gt=0, le=600, description="Timeout of one text, in seconds."
-    )
+    extractor_timeout_s: Timeout = Field(default=60, description="Timeout of one text, in seconds.")
     extractor_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
-    extractor_tokens_max: int = Field(
-        default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
+    extractor_tokens_max: AnswerTokens = Field(
+        default=1000, description="Maximum tokens of one answer."
     )
     reflector: str | None = Field(
         default=None,
@@ -251,12 +224,12 @@ class Settings(EnvironmentSettings, frozen=True):
     reflector_model: Model = Field(default=None, description=_OF_MODEL)
     reflector_url: Url = Field(default=None, description=_OF_URL)
     reflector_api_key: Key = Field(default=None, description=_OF_KEY)
-    reflector_timeout_s: float = Field(
-        default=60, gt=0, le=600, description="Timeout of one episode, in seconds."
+    reflector_timeout_s: Timeout = Field(
+        default=60, description="Timeout of one episode, in seconds."
     )
     reflector_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
-    reflector_tokens_max: int = Field(
-        default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
+    reflector_tokens_max: AnswerTokens = Field(
+        default=1000, description="Maximum tokens of one answer."
     )
     reflector_run_tokens_max: int = Field(
         default=100_000,
@@ -351,47 +324,31 @@ class Settings(EnvironmentSettings, frozen=True):
             "causes, fixes and lessons, and at once what the user surely said."
         ),
     )
-    hook_start_timeout_s: float = Field(
-        default=HOOK_START_TIMEOUT_S,
-        gt=0,
-        le=60,
+    hook_start_timeout_s: HookTimeout = Field(
+        default=limits.HOOK_START_TIMEOUT_S,
         description="Timeout of the briefing of a new session, in seconds.",
     )
-    hook_prompt_timeout_s: float = Field(
-        default=HOOK_PROMPT_TIMEOUT_S,
-        gt=0,
-        le=60,
+    hook_prompt_timeout_s: HookTimeout = Field(
+        default=limits.HOOK_PROMPT_TIMEOUT_S,
         description="Timeout of the recall for a prompt, in seconds.",
     )
-    hook_prompt_tokens: int = Field(
-        default=HOOK_PROMPT_TOKENS,
-        ge=100,
-        le=4000,
+    hook_prompt_tokens: HookTokens = Field(
+        default=limits.HOOK_PROMPT_TOKENS,
         description="Maximum tokens that a hook adds to a prompt.",
     )
-    hook_edit_timeout_s: float = Field(
-        default=HOOK_EDIT_TIMEOUT_S,
-        gt=0,
-        le=60,
+    hook_edit_timeout_s: HookTimeout = Field(
+        default=limits.HOOK_EDIT_TIMEOUT_S,
         description="Timeout of the recall for an edit or a command, in seconds.",
     )
-    hook_edit_tokens: int = Field(
-        default=HOOK_EDIT_TOKENS,
-        ge=100,
-        le=4000,
+    hook_edit_tokens: HookTokens = Field(
+        default=limits.HOOK_EDIT_TOKENS,
         description="Maximum tokens that a hook adds to an edit or a command.",
     )
-    hook_write_timeout_s: float = Field(
-        default=HOOK_WRITE_TIMEOUT_S,
-        gt=0,
-        le=60,
-        description="Timeout of a write by a hook, in seconds.",
+    hook_write_timeout_s: HookTimeout = Field(
+        default=limits.HOOK_WRITE_TIMEOUT_S, description="Timeout of a write by a hook, in seconds."
     )
-    lock_timeout_s: float = Field(
-        default=LOCK_TIMEOUT_S,
-        gt=0,
-        le=600,
-        description="Seconds that a writer waits for other writers.",
+    lock_timeout_s: Timeout = Field(
+        default=limits.LOCK_TIMEOUT_S, description="Seconds that a writer waits for other writers."
     )
     trace_sample_rate: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are stored."
@@ -436,19 +393,19 @@ class Settings(EnvironmentSettings, frozen=True):
         description="OTLP endpoint for spans, over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT works too.",
     )
     event_retention_days: int = Field(
-        default=EVENT_RETENTION_DAYS_DEFAULT,
+        default=limits.EVENT_RETENTION_DAYS_DEFAULT,
         ge=0,
         le=3650,
         description="Days for which tool events are kept; 0 stores none.",
     )
     trace_retention_days: int = Field(
-        default=TRACE_RETENTION_DAYS_DEFAULT,
+        default=limits.TRACE_RETENTION_DAYS_DEFAULT,
         ge=1,
         le=3650,
         description="Days for which recall traces are kept.",
     )
     boot_tokens: int = Field(
-        default=BOOT_TOKENS, ge=1500, le=16_000, description="Maximum tokens of a briefing."
+        default=limits.BOOT_TOKENS, ge=1500, le=16_000, description="Maximum tokens of a briefing."
     )
     boot_blockers: Cap = _cap("blockers")
     boot_skills: Cap = _cap("skills")
@@ -458,19 +415,19 @@ class Settings(EnvironmentSettings, frozen=True):
     boot_urgent: Cap = _cap("urgent")
     boot_siblings: Cap = _cap("siblings")
     boot_pinned: Cap = Field(
-        default=BOOT_CAPS["pinned"], description="Maximum pinned memories in a briefing."
+        default=limits.BOOT_CAPS["pinned"], description="Maximum pinned memories in a briefing."
     )
     boot_patterns: Cap = _cap("patterns")
     boot_tasks: Cap = _cap("tasks")
     boot_changes: Cap = _cap("changes")
     boot_handoff_chars: int = Field(
-        default=HANDOFF_CHARS_MAX,
+        default=limits.HANDOFF_CHARS_MAX,
         ge=0,
-        le=HANDOFF_CHARS_MAX,
+        le=limits.HANDOFF_CHARS_MAX,
         description="Maximum characters of the handoff in a briefing.",
     )
     boot_note_chars: int = Field(
-        default=BOOT_NOTE_CHARS,
+        default=limits.BOOT_NOTE_CHARS,
         ge=20,
         le=2000,
         description="Maximum characters of a pinned note in a briefing.",

@@ -8,13 +8,9 @@ from datetime import datetime, timedelta
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import (
-    EMBEDDINGS_AT_ONCE_MAX,
-    HTTP_SESSION_IDLE_MINUTES,
-    BriefingLimits,
-    ImportLimits,
-)
+from commonbrain.model.limits import BriefingLimits, ImportLimits
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
@@ -271,7 +267,7 @@ class Services:
     """Time without a call after which a session is shown as idle."""
     session_silence_max: timedelta = SILENCE_MAX
     """Time without a call after which a session ends whose process cannot be checked."""
-    http_session_idle: timedelta = timedelta(minutes=HTTP_SESSION_IDLE_MINUTES)
+    http_session_idle: timedelta = timedelta(minutes=limits.HTTP_SESSION_IDLE_MINUTES)
     """Time without a call after which a session over HTTP ends."""
     has_embedded_worker: bool = False
     """Whether the server of a single client works on jobs itself."""
@@ -303,7 +299,7 @@ class Services:
     close_lock: RLock = field(default_factory=RLock)
     """Held while they are being closed, so that the store is closed after all writes."""
     embedding_executor: DetachedExecutor = field(
-        default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
+        default_factory=lambda: DetachedExecutor(limits.EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )
     """Runs embedders that may take longer than a reader can wait."""
 
@@ -357,3 +353,11 @@ class Services:
 
         """
         return self.store.space.under(self.parameters_for(caller))
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What one caller can do with the services of an open store; a property of `Brain`."""
+
+    services: Services
+    caller: Caller

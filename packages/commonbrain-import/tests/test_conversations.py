@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import pytest
 from commonbrain_import.conversations import (
     Conversation,
-    ConversationTurn,
     parse_turn_time,
 )
 from commonbrain_import.json_files import NotJson, elements
@@ -194,7 +193,7 @@ def test_oversized_turn_is_split_into_parts_with_the_same_reference_and_time(
 
 @given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
 def test_parts_of_a_long_turn_fit_and_contain_every_word(words: list[str]) -> None:
-    turn = Conversation(name="chat", title="Talk").add_turn(ConversationTurn(text=" ".join(words)))
+    turn = Conversation(name="chat", title="Talk").add_turn({"text": " ".join(words)})
     bodies = [one.body for one in fitted([turn]) if isinstance(one, Draft)]
     assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
     assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)

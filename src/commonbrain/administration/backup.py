@@ -10,16 +10,12 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import MAINTAINED_AT_ONCE
 from commonbrain.model.scope import Caller
 from commonbrain.security.guard import Guard
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import Backup, Progress, ignore_progress
 
 
-@dataclass(frozen=True, slots=True)
-class CreateBackup:
+class CreateBackup(Capability):
     """Creates backups for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
@@ -77,12 +73,8 @@ class Repaired:
     """Memories still without a vector: the embedder is unavailable, or they are new."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Capability):
     """Repairs a store for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(self, on_progress: Progress = ignore_progress) -> Repaired:
         """Rewrite full text and readings, delete invalid vectors and compute missing ones.

@@ -8,17 +8,8 @@ from typing import Final
 
 from commonbrain.embeddings.interface import Embedder, SpaceState
 from commonbrain.ingestion.embedding import embed_if_free
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.limits import (
-    COMPARED_MAX,
-    COMPARED_PAGE,
-    COMPARED_PAGES_MAX,
-    EMBED_BATCH,
-    RECALL_TOKENS_MAX,
-    SPACE_DELETED_AT_ONCE,
-    SPACE_PASSES_MAX,
-)
 from commonbrain.model.query import FeedbackMark, RecallLogEntry
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
@@ -26,7 +17,7 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.guard import unshown
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.interface import EntryFilter, Progress, ignore_progress
 
 TOP: Final = 10
@@ -203,18 +194,18 @@ def past_questions(services: Services, caller: Caller) -> list[PastQuery]:
         latest[entry.query] = PastQuery(query=entry.query, agent=entry.agent, helped=helped)
     # A stable sort puts queries with feedback last, each group in order of age.
     by_worth = sorted(latest.values(), key=lambda one: bool(one.helped))
-    return by_worth[-COMPARED_MAX:]
+    return by_worth[-limits.COMPARED_MAX :]
 
 
 def _entries(services: Services, caller: Caller) -> Iterator[RecallLogEntry]:
     """Read the recall log of the last weeks page by page."""
     criteria = EntryFilter(since=services.clock.now() - LOOKBACK)
     after = 0
-    for _ in range(COMPARED_PAGES_MAX):
+    for _ in range(limits.COMPARED_PAGES_MAX):
         with services.store.snapshot(caller.tenant) as tx:
-            page = tx.recall_log.entries(criteria, after=after, limit=COMPARED_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=limits.COMPARED_PAGE)
         yield from (one for one in page if one.query)
-        if len(page) < COMPARED_PAGE:
+        if len(page) < limits.COMPARED_PAGE:
             return
         after = page[-1].id
 
@@ -237,7 +228,7 @@ def _answer(services: Services, caller: Caller, *, query: str) -> SpaceAnswer:
     began_ms = services.clock.elapsed_ms()
     with unshown():
         result = Recall(silent_services, caller)(
-            query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False
+            query, max_items=TOP, max_tokens=limits.RECALL_TOKENS_MAX, bump=False
         )
     return SpaceAnswer(
         ids=tuple(ids.parse(ids.MEMORY, item.id) for item in result.items),
@@ -316,10 +307,10 @@ def _fill_batch(services: Services, cursor: BuildCursor) -> tuple[int, BuildCurs
     handled by another pass.
     """
     with services.store.snapshot(cursor.tenant) as tx:
-        missing = tx.missing_embeddings.oldest(limit=EMBED_BATCH, after=cursor.after)
+        missing = tx.missing_embeddings.oldest(limit=limits.EMBED_BATCH, after=cursor.after)
         waiting = tx.memories.get(missing)
     if not waiting:
-        is_over = cursor.after == 0 or cursor.passes + 1 >= SPACE_PASSES_MAX
+        is_over = cursor.after == 0 or cursor.passes + 1 >= limits.SPACE_PASSES_MAX
         return 0, None if is_over else replace(cursor, after=0, passes=cursor.passes + 1)
     made = embed_if_free([waiting[id_] for id_ in missing], services.embedder)
     with services.store.begin(cursor.tenant) as tx:
@@ -369,12 +360,8 @@ class DropResult:
     vectors: int
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingSpaces:
+class EmbeddingSpaces(Capability):
     """The embedding spaces of the store, administered by an admin of its first tenant."""
-
-    services: Services
-    caller: Caller
 
     def __call__(self) -> tuple[SpaceView, ...]:
         """List the spaces, oldest first.
@@ -488,7 +475,7 @@ class EmbeddingSpaces:
         if name is not None:
             spaces.drop(name)
         total = spaces.dropped()
-        while deleted := spaces.sweep(limit=SPACE_DELETED_AT_ONCE):
+        while deleted := spaces.sweep(limit=limits.SPACE_DELETED_AT_ONCE):
             count += deleted
             on_progress(min(count / max(total, 1), 1.0))
         if compact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Unpack
 
 from commonbrain.consolidation.artifact_cleanup import withdraw_archives
@@ -35,7 +35,7 @@ from commonbrain.model.memory import Memory, is_erased
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.security.authority import check_is_person
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.change_log import record_related_change
 from commonbrain.storage.uploads import Upload
 
@@ -47,12 +47,8 @@ _UNFINISHED: Final = (
 _BEYOND: Final = "Selectors do not match forgotten or expired memories; erase those by id."
 
 
-@dataclass(frozen=True, slots=True)
-class Erase:
+class Erase(Capability):
     """Erases memories for one caller, who must be an admin."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

@@ -14,10 +14,10 @@ from commonbrain.model.attachments import as_assigned, named_texts
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import FORGET_AT_ONCE_MAX
 from commonbrain.model.memory import Memory, is_erased
-from commonbrain.model.scope import Caller, Role, is_visible
+from commonbrain.model.scope import Role, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.security.secrets import PATTERNS_VERSION, SecretScanner
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import (
     AccessEntry,
     AuditFilter,
@@ -63,12 +63,8 @@ class SecretScan:
     """The call that erases those in `memories`; it shows a preview first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanSecrets:
+class ScanSecrets(Capability):
     """Scans the memories of the caller's tenant in any state."""
-
-    services: Services
-    caller: Caller
 
     def __call__(self, on_progress: Progress = ignore_progress) -> SecretScan:
         """Scan every memory; the audit of access records the version of the patterns.

@@ -29,12 +29,12 @@ from commonbrain.model.limits import EVENTS_WINDOW, SCANNED_MAX, SLOW_CALL_MS
 from commonbrain.model.memory import CLOCK_TOLERANCE, CURRENT_STATES, State
 from commonbrain.model.model_card import model_name
 from commonbrain.model.query import Filter, RecallTrace
-from commonbrain.model.scope import Caller, Role
+from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant, show_second
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.security.authority import awaits_person
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import (
     Finding,
     Heartbeat,
@@ -95,12 +95,8 @@ class Health:
     """Replicas that this process reads from; empty if the primary answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallMetrics:
+class CallMetrics(Capability):
     """Reads the recorded calls of one tenant."""
-
-    services: Services
-    caller: Caller
 
     def figures(self) -> Mapping[str, ToolStats]:
         """Return figures of agents' calls by tool, over all processes of this store.
@@ -254,12 +250,8 @@ class Diagnosis:
     """Stored secrets, if requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Capability):
     """Counts for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(self) -> StoreStatus:
         """Count the contents.
@@ -312,12 +304,8 @@ class Status:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Doctor:
+class Doctor(Capability):
     """Checks the store for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self, *, secrets: bool = False, on_progress: Progress = ignore_progress

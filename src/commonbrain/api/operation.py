@@ -23,15 +23,9 @@ from pydantic_core import CoreSchema
 
 from commonbrain.api.agent_arguments import list_arguments, read_arguments
 from commonbrain.client import Brain
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
-from commonbrain.model.limits import (
-    ARGUMENT_DEPTH_MAX,
-    ARGUMENT_VALUES_MAX,
-    CURSOR_CHARS_MAX,
-    LIST_VALUES_MAX,
-    NAME_CHARS_MAX,
-)
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.model.values import dataclass
@@ -118,19 +112,23 @@ def _check_size(arguments: Mapping[str, object]) -> None:
     """
     values = 0
     level: list[_Container] = [arguments]
-    for _ in range(ARGUMENT_DEPTH_MAX):
+    for _ in range(limits.ARGUMENT_DEPTH_MAX):
         below: list[_Container] = []
         for container in level:
             values += len(container)
-            if isinstance(container, list) and len(container) > LIST_VALUES_MAX:
-                raise _too_large(f"A list has {len(container)} values, more than {LIST_VALUES_MAX}")
-            if values > ARGUMENT_VALUES_MAX:
-                raise _too_large(f"The arguments have more than {ARGUMENT_VALUES_MAX} values")
+            if isinstance(container, list) and len(container) > limits.LIST_VALUES_MAX:
+                raise _too_large(
+                    f"A list has {len(container)} values, more than {limits.LIST_VALUES_MAX}"
+                )
+            if values > limits.ARGUMENT_VALUES_MAX:
+                raise _too_large(
+                    f"The arguments have more than {limits.ARGUMENT_VALUES_MAX} values"
+                )
             below.extend(_containers_in(container))
         if not below:
             return
         level = below
-    raise _too_large(f"The arguments are nested more than {ARGUMENT_DEPTH_MAX} levels deep")
+    raise _too_large(f"The arguments are nested more than {limits.ARGUMENT_DEPTH_MAX} levels deep")
 
 
 def _containers_in(container: _Container) -> list[_Container]:
@@ -402,12 +400,12 @@ Timestamp = Annotated[
     BeforeValidator(lambda one: parse_instant(one) if isinstance(one, str) else one),
 ]
 """A date or time as ISO 8601; a date means its start."""
-TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
+TimeBound = Annotated[str | None, Field(max_length=limits.NAME_CHARS_MAX)]
 """A time bound as ISO 8601, or in words relative to now."""
-Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
+Name = Annotated[str | None, Field(max_length=limits.NAME_CHARS_MAX)]
 """The name of a project, label, agent or similar."""
 Cursor = Annotated[
-    str | None, Field(max_length=CURSOR_CHARS_MAX, description="`next` of the page before")
+    str | None, Field(max_length=limits.CURSOR_CHARS_MAX, description="`next` of the page before")
 ]
 """Where a page of a list begins."""
 

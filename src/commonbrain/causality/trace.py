@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -41,14 +41,13 @@ from commonbrain.model.kinds import AtomDetail, Kind, kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller
 from commonbrain.model.support import SUPPORTS
 from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.provenance import provenance, seen
 from commonbrain.retrieval.recall import Recall, check_length
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.guard import note_shown
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.time_expressions.parser import find_instant
@@ -281,8 +280,7 @@ _NOTHING: Final = "Depth 0: no memory matches."
 _SEARCHED_KINDS: Final = kinds_where(lambda policy: policy.is_trace_target)
 
 
-@dataclass(frozen=True, slots=True)
-class CausalTrace:
+class CausalTrace(Capability):
     """Traces for one caller.
 
     All methods raise `InvalidInputError` for an empty query or a malformed id, `NotFoundError` for
@@ -290,9 +288,6 @@ class CausalTrace:
     `UnavailableError` if the store cannot be read. A trace stops at memories that the caller may
     not see, without mentioning them.
     """
-
-    services: Services
-    caller: Caller
 
     def causes(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
         """Follow a memory, given by id or words, back to its causes."""

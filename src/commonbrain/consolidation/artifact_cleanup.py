@@ -7,13 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from commonbrain.model import limits
 from commonbrain.model.jobs import Job, JobState
-from commonbrain.model.limits import (
-    ARTIFACT_RETENTION_DAYS,
-    DISCARDS_AT_ONCE,
-    JOBS_PAGE_MAX,
-    MODELS_AT_ONCE,
-)
 from commonbrain.model.model_card import ModelCard, model_name
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
@@ -52,7 +47,7 @@ def purge_upload(task: JobContext) -> None:
 def retry_discards(tx: Transaction, services: Services) -> int:
     """Reset the attempts of failed deletions, one page; return their number."""
     given_up = JobFilter(state=JobState.DEAD, kind=DISCARD)
-    dead = tx.jobs.listed(given_up, before=None, limit=DISCARDS_AT_ONCE)
+    dead = tx.jobs.listed(given_up, before=None, limit=limits.DISCARDS_AT_ONCE)
     for job in dead:
         now = services.clock.now()
         enqueue(tx, services, caller=job.caller, kind=DISCARD, given=job.given, due_at=now)
@@ -71,7 +66,7 @@ def withdraw_archives(tx: Transaction, *, now: datetime) -> list[Upload]:
     """
     parcels: list[Upload] = []
     before: int | None = None
-    while page := tx.jobs.listed(JobFilter(kind=EXPORT), before=before, limit=JOBS_PAGE_MAX):
+    while page := tx.jobs.listed(JobFilter(kind=EXPORT), before=before, limit=limits.JOBS_PAGE_MAX):
         before = page[-1].id
         for job in page:
             upload = archive_of(job)
@@ -110,7 +105,7 @@ def read_upload(job_value: object) -> Upload:
 
 ACTION: Final = "artifact_dropped"
 """The action in the access audit; the digest of the model's artifact follows."""
-_RETENTION: Final = timedelta(days=ARTIFACT_RETENTION_DAYS)
+_RETENTION: Final = timedelta(days=limits.ARTIFACT_RETENTION_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,10 @@ class UnusedArtifacts:
 
 def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime) -> UnusedArtifacts:
     """Check a page of cards, newest first."""
-    page, protected = tx.models.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
+    page, protected = (
+        tx.models.listed(before=before, limit=limits.MODELS_AT_ONCE),
+        _protected_ids(tx),
+    )
     unused = [
         card
         for card in page
@@ -134,7 +132,7 @@ def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime)
         and card.id not in protected
     ]
     return UnusedArtifacts(
-        cards=unused, next_id=page[-1].id if len(page) == MODELS_AT_ONCE else None
+        cards=unused, next_id=page[-1].id if len(page) == limits.MODELS_AT_ONCE else None
     )
 
 

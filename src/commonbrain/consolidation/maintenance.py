@@ -20,25 +20,15 @@ from commonbrain.consolidation.artifact_cleanup import (
 )
 from commonbrain.ingestion.suspects import duplicate_suspects
 from commonbrain.invalidation.propagation import continue_propagation, propagate
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
-from commonbrain.model.limits import (
-    CHECKED_AT_ONCE,
-    DEAD_LETTER_RETENTION_DAYS,
-    EVALUATIONS_RETAINED,
-    JOB_RETENTION_DAYS,
-    MAINTAINED_AT_ONCE,
-    MAINTAINED_SHOWN_MAX,
-    OUTBOX_RETENTION_DAYS,
-    RETAINED_AT_ONCE,
-)
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, last_touched
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import show_instant
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
@@ -171,12 +161,8 @@ class MaintenancePreview:
     examples: Mapping[str, tuple[Example, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Maintain:
+class Maintain(Capability):
     """Previews maintenance for one caller."""
-
-    services: Services
-    caller: Caller
 
     def preview(self) -> MaintenancePreview:
         """Return what maintenance would do now, without changing anything.
@@ -197,7 +183,7 @@ class Maintain:
                     counts[turn.name] += 1
                     shown = examples.setdefault(turn.name, ())
                     before = turn.before
-                    if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, before):
+                    if len(shown) < limits.MAINTAINED_SHOWN_MAX and is_visible(self.caller, before):
                         example = Example(
                             id=ids.show(ids.MEMORY, before.id),
                             headline=before.headline,
@@ -205,7 +191,7 @@ class Maintain:
                         )
                         examples[turn.name] = (*shown, example)
             counts += Counter(
-                evaluations=tx.evaluations.surplus(newest=EVALUATIONS_RETAINED),
+                evaluations=tx.evaluations.surplus(newest=limits.EVALUATIONS_RETAINED),
                 artifacts=count_unused_artifacts(tx, now=due_by.now),
             )
         return MaintenancePreview(counts=counts, examples=examples)
@@ -230,7 +216,7 @@ def _turn_page(task: JobContext, reached: dict[str, object]) -> None:
     with services.store.snapshot(task.caller.tenant) as tx:
         due_by = _build_due_by(tx, services)
         # Finding what is due reads a lot, so it happens outside the write transaction.
-        page = tx.memories.due(due_by, after=after, limit=MAINTAINED_AT_ONCE)
+        page = tx.memories.due(due_by, after=after, limit=limits.MAINTAINED_AT_ONCE)
     caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
     with task.step() as tx:
         is_cut = _apply_turns(tx, page, caller=caller, due_by=due_by, reached=reached)
@@ -267,19 +253,21 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
     now = task.services.clock.now()
     with task.step() as tx:
         jobs = tx.jobs.drop(
-            before=now - timedelta(days=JOB_RETENTION_DAYS),
-            dead_before=now - timedelta(days=DEAD_LETTER_RETENTION_DAYS),
-            limit=RETAINED_AT_ONCE,
+            before=now - timedelta(days=limits.JOB_RETENTION_DAYS),
+            dead_before=now - timedelta(days=limits.DEAD_LETTER_RETENTION_DAYS),
+            limit=limits.RETAINED_AT_ONCE,
         )
-        before = now - timedelta(days=OUTBOX_RETENTION_DAYS)
-        events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
-        evaluations = tx.evaluations.drop(newest=EVALUATIONS_RETAINED, limit=RETAINED_AT_ONCE)
+        before = now - timedelta(days=limits.OUTBOX_RETENTION_DAYS)
+        events = tx.records.drop_events(before=before, limit=limits.RETAINED_AT_ONCE)
+        evaluations = tx.evaluations.drop(
+            newest=limits.EVALUATIONS_RETAINED, limit=limits.RETAINED_AT_ONCE
+        )
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
-        logins = tx.credentials.drop_ended_logins(now=now, limit=RETAINED_AT_ONCE)
+        logins = tx.credentials.drop_ended_logins(now=now, limit=limits.RETAINED_AT_ONCE)
         _count(reached, "evaluations", more=evaluations)
         _count(reached, "page_sessions", more=logins)
-        if max(jobs, events, evaluations, logins) < RETAINED_AT_ONCE:
+        if max(jobs, events, evaluations, logins) < limits.RETAINED_AT_ONCE:
             reached["dropped"] = True
         task.save_progress(tx, _DROPPING, reached=reached)
 
@@ -306,7 +294,7 @@ def _word_page(task: JobContext, reached: dict[str, object]) -> None:
     """Add missing rows to full text; a killed process may have lost some."""
     after = cast("int", reached.get(_WORDED, 0))
     with task.services.store.snapshot(task.caller.tenant) as tx:
-        page = tx.index.unworded(after=after, limit=MAINTAINED_AT_ONCE)
+        page = tx.index.unworded(after=after, limit=limits.MAINTAINED_AT_ONCE)
     with task.step() as tx:
         memories = [one for one in tx.memories.get(page).values() if one.state in FINDABLE_STATES]
         for one in memories:
@@ -323,7 +311,7 @@ def _read_page(task: JobContext, reached: dict[str, object]) -> None:
     """
     after = cast("int", reached.get(_READ, 0))
     with task.services.store.snapshot(task.caller.tenant) as tx:
-        page = tx.memories.unread(after=after, limit=MAINTAINED_AT_ONCE)
+        page = tx.memories.unread(after=after, limit=limits.MAINTAINED_AT_ONCE)
     with task.step() as tx:
         _count(reached, "reread", more=tx.memories.read_again(page))
         for one in tx.memories.get(page).values():
@@ -337,9 +325,9 @@ def _check_page(task: JobContext, reached: dict[str, object]) -> None:
     """Count memories without a body, and schedule the embedding of those without vectors."""
     services, after = task.services, cast("int", reached.get(_CHECKED, 0))
     with services.store.snapshot(task.caller.tenant) as tx:
-        page = tx.memories.bodiless(after=after, limit=CHECKED_AT_ONCE)
+        page = tx.memories.bodiless(after=after, limit=limits.CHECKED_AT_ONCE)
         pending = tx.missing_embeddings.pending()
-        is_last = len(page) < CHECKED_AT_ONCE
+        is_last = len(page) < limits.CHECKED_AT_ONCE
         suspects = count_suspects(tx, services, caller=task.caller) if is_last else 0
     with task.step() as tx:
         _count(reached, "bodiless", more=len(page))
@@ -367,7 +355,7 @@ _STEPS: Final[Mapping[str, Callable[[JobContext, dict[str, object]], None]]] = {
 
 def _go_on(reached: dict[str, object], page: Sequence[int], *, key: str, end: str) -> None:
     """Note where the next page begins, or the end of a step."""
-    if len(page) == MAINTAINED_AT_ONCE:
+    if len(page) == limits.MAINTAINED_AT_ONCE:
         reached[key] = page[-1]
     else:
         reached.pop(key, None)
@@ -392,7 +380,7 @@ def _build_due_by(tx: Transaction, services: Services) -> DueBy:
 def _pages(tx: Transaction, due_by: DueBy) -> Iterator[Sequence[int]]:
     """Return everything that is due, page by page."""
     after = 0
-    while page := tx.memories.due(due_by, after=after, limit=MAINTAINED_AT_ONCE):
+    while page := tx.memories.due(due_by, after=after, limit=limits.MAINTAINED_AT_ONCE):
         yield page
         after = page[-1]
 

@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.embedding import vectors_for
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.limits import (
-    CLIQUE_STEPS_MAX,
-    CLIQUES_MAX,
-    CONSOLIDATED_RULES_MAX,
-    CONSOLIDATED_SHOWN_MAX,
-    EMBED_BATCH,
-    NEAR_PAIRS_MAX,
-)
 from commonbrain.model.links import DISTINCT_LINKS
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
@@ -51,7 +43,7 @@ def cliques(near: Mapping[tuple[int, int], float]) -> list[Clique]:
     search.grow(frozenset(), open_=set(search.neighbours), closed=set())
     groups = [Clique(ids=tuple(sorted(one)), weakest=_weakest(one, near)) for one in search.cliques]
     groups.sort(key=lambda one: (-one.weakest, one.ids))
-    return groups[:CLIQUES_MAX]
+    return groups[: limits.CLIQUES_MAX]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +55,7 @@ class _Search:
     def grow(self, taken: frozenset[int], *, open_: set[int], closed: set[int]) -> None:
         """Find cliques with everything taken, some of what is open, and nothing closed."""
         self.steps += 1
-        if self.steps > CLIQUE_STEPS_MAX:
+        if self.steps > limits.CLIQUE_STEPS_MAX:
             return
         if not open_ and not closed:
             self.cliques += [taken] if len(taken) > 1 else []
@@ -140,10 +132,10 @@ def consolidate(task: JobContext) -> None:
 
 def _check_rules(tx: Transaction, request: _Scope) -> None:
     query_scope = request.query_scope(Kind.RULE, project=request.project)
-    hits = tx.memories.newest(query_scope, limit=CONSOLIDATED_RULES_MAX + 1)
-    if len(hits) > CONSOLIDATED_RULES_MAX:
+    hits = tx.memories.newest(query_scope, limit=limits.CONSOLIDATED_RULES_MAX + 1)
+    if len(hits) > limits.CONSOLIDATED_RULES_MAX:
         raise InvalidInputError(
-            f"There are more than {CONSOLIDATED_RULES_MAX} rules, too many for one report.",
+            f"There are more than {limits.CONSOLIDATED_RULES_MAX} rules, too many for one report.",
             hint="Give a project, or forget rules that are no longer used.",
         )
 
@@ -152,7 +144,7 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
     reached: dict[str, Any] = {"after": 0, "read": 0, "near": [], "revised": [], **task.job.reached}
     tenant = task.caller.tenant
     with request.services.store.snapshot(tenant) as tx:
-        page = tx.memories.page(after=reached["after"], limit=EMBED_BATCH)
+        page = tx.memories.page(after=reached["after"], limit=limits.EMBED_BATCH)
         in_scope = [one for one in tx.memories.get(page).values() if request.is_in_scope(one)]
         stored_vectors = tx.index.first_windows([one.id for one in in_scope])
     # Embeds only memories stored without vectors; the job `embed` stores vectors, not this one.
@@ -175,11 +167,11 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
     often.sort(key=lambda revised: -revised[1])
     reached |= {
         "read": reached["read"] + len(in_scope),
-        "near": [[*pair, cosine] for pair, cosine in list(known.items())[:NEAR_PAIRS_MAX]],
-        "revised": often[:CONSOLIDATED_SHOWN_MAX],
+        "near": [[*pair, cosine] for pair, cosine in list(known.items())[: limits.NEAR_PAIRS_MAX]],
+        "revised": often[: limits.CONSOLIDATED_SHOWN_MAX],
     }
     with task.step() as tx:
-        if len(page) < EMBED_BATCH:
+        if len(page) < limits.EMBED_BATCH:
             task.finish(tx, _report(reached))
         else:
             reached["after"] = page[-1]
@@ -218,7 +210,7 @@ def _report(reached: Mapping[str, Any]) -> dict[str, object]:
     return {
         "read": reached["read"],
         "near_pairs": len(reached["near"]),
-        "cliques": [_shown(one) for one in groups[:CONSOLIDATED_SHOWN_MAX]],
+        "cliques": [_shown(one) for one in groups[: limits.CONSOLIDATED_SHOWN_MAX]],
         "revised": [
             {"id": ids.show(ids.MEMORY, id_), "revisions": count}
             for id_, count in reached["revised"]

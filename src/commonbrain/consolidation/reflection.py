@@ -22,19 +22,9 @@ from commonbrain.consolidation.episodes import (
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, OnCommit
 from commonbrain.ingestion.service import Remember
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import COMPACTED, CORRECTION, KINDS, Kind, Severity
-from commonbrain.model.limits import (
-    COMPACT_SOURCES_MAX,
-    COMPACT_TOKENS_MAX,
-    CORRECTIONS_MAX,
-    REFLECT_CANDIDATES_DEFAULT,
-    REFLECT_CANDIDATES_MAX,
-    REFLECT_HOURS_DEFAULT,
-    REFLECT_HOURS_MAX,
-    SOURCES_MAX,
-)
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
@@ -42,7 +32,7 @@ from commonbrain.model.revision import Action, Revision
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.recall import Recall
 from commonbrain.security.guard import note_shown
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
@@ -135,7 +125,7 @@ def _load_corrections(
 ) -> tuple[list[Correction], Mapping[int, Memory]]:
     """Return recent corrections, and the newest revisions of the corrected memories by id."""
     changes = tx.changes.by(
-        agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
+        agent=None, session=None, since=since, until=None, limit=limits.CORRECTIONS_MAX
     )
     read = [(one.memory_id, correction) for one in reversed(changes) for correction in _read(one)]
     known = tx.memories.get(sorted({id_ for id_, _ in read}))
@@ -247,7 +237,7 @@ def _rule(
         trust=min([first.trust, *trusts], key=lambda one: one.weight),
         auto_captured=True,
         is_candidate=True,
-        derived_from=tuple(most)[:SOURCES_MAX],
+        derived_from=tuple(most)[: limits.SOURCES_MAX],
     )
 
 
@@ -281,8 +271,8 @@ def summarize(
         query,
         kinds=RAW_KINDS,
         project=source_filter.project,
-        max_items=COMPACT_SOURCES_MAX,
-        max_tokens=COMPACT_TOKENS_MAX,
+        max_items=limits.COMPACT_SOURCES_MAX,
+        max_tokens=limits.COMPACT_TOKENS_MAX,
         bump=False,
     )
     with services.store.snapshot(caller.tenant) as tx:
@@ -322,7 +312,7 @@ def summarize(
 
 def _within(memories: Sequence[Memory]) -> Iterator[Memory]:
     """Return the best memories, as many as can be read in full."""
-    left = COMPACT_TOKENS_MAX
+    left = limits.COMPACT_TOKENS_MAX
     for one in memories:
         left -= estimate(one.text)
         if left < 0:
@@ -334,7 +324,7 @@ def _warnings(*, total: int, alike: int, whole: int) -> Iterator[str]:
     if alike < total:
         yield f"{total - alike} have another project, scope or trust and are left out."
     if whole < alike:
-        yield f"{alike - whole} exceed {COMPACT_TOKENS_MAX:,} tokens and are left out."
+        yield f"{alike - whole} exceed {limits.COMPACT_TOKENS_MAX:,} tokens and are left out."
 
 
 _DOWN_MAX: Final = 3
@@ -351,8 +341,8 @@ class AlreadySummarizedError(Exception):
 class ReflectOptions:
     """The options of one reflection."""
 
-    window_hours: int = REFLECT_HOURS_DEFAULT
-    max_candidates: int = REFLECT_CANDIDATES_DEFAULT
+    window_hours: int = limits.REFLECT_HOURS_DEFAULT
+    max_candidates: int = limits.REFLECT_CANDIDATES_DEFAULT
     project: str | None = None
 
     @classmethod
@@ -369,8 +359,8 @@ class ReflectOptions:
 
         """
         for what, number, most in (
-            ("window_hours", self.window_hours, REFLECT_HOURS_MAX),
-            ("max_candidates", self.max_candidates, REFLECT_CANDIDATES_MAX),
+            ("window_hours", self.window_hours, limits.REFLECT_HOURS_MAX),
+            ("max_candidates", self.max_candidates, limits.REFLECT_CANDIDATES_MAX),
         ):
             if not 1 <= number <= most:
                 raise RejectedError(
@@ -420,18 +410,14 @@ class TokenBudget:
         return self.down < _DOWN_MAX and self.spent.tokens < self.tokens_max
 
 
-@dataclass(frozen=True, slots=True)
-class Reflect:
+class Reflect(Capability):
     """Reflection for one caller: on visible memories, and no private ones of others."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
         *,
-        window_hours: int = REFLECT_HOURS_DEFAULT,
-        max_candidates: int = REFLECT_CANDIDATES_DEFAULT,
+        window_hours: int = limits.REFLECT_HOURS_DEFAULT,
+        max_candidates: int = limits.REFLECT_CANDIDATES_DEFAULT,
         project: str | None = None,
     ) -> ReflectPreview:
         """Return what a reflection would store now, by rule and without a language model.

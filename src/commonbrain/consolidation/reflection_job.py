@@ -15,15 +15,9 @@ from commonbrain.consolidation.reflection import (
     TokenBudget,
 )
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.jobs import JobState
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import (
-    JOBS_PAGE_DEFAULT,
-    REFLECT_MEMORIES_MAX,
-    REFLECT_PAGE,
-    REFLECT_SOON,
-)
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
@@ -52,7 +46,7 @@ def reflect(task: JobContext) -> None:
             task.save_progress(
                 tx, 0.0, reached={**none, "since": since, "after": since, "until": until}
             )
-    for _ in range(REFLECT_MEMORIES_MAX // REFLECT_PAGE):
+    for _ in range(limits.REFLECT_MEMORIES_MAX // limits.REFLECT_PAGE):
         task.pause()
         page = flow.page(options, after=_count(task, "after"), until=_count(task, "until"))
         _store_clusters(task, flow, options=options, page=page)
@@ -79,7 +73,7 @@ def is_due_early(tx: Transaction, caller: Caller) -> bool:
     since = last + timedelta(milliseconds=1)
     happened = Filter(kinds=RAW_KINDS, since=since, trust_min=0.0)
     query_scope = QueryScope(caller=caller, filter=happened, now=since)
-    return len(tx.memories.newest(query_scope, limit=REFLECT_SOON)) >= REFLECT_SOON
+    return len(tx.memories.newest(query_scope, limit=limits.REFLECT_SOON)) >= limits.REFLECT_SOON
 
 
 def _span(tx: Transaction, task: JobContext, *, options: ReflectOptions) -> tuple[int, int]:
@@ -90,7 +84,7 @@ def _span(tx: Transaction, task: JobContext, *, options: ReflectOptions) -> tupl
     now = task.services.clock.now()
     window = ids.make_id(now - timedelta(hours=options.window_hours), 0) - 1
     before = JobFilter(kind=REFLECT, state=JobState.DONE, agent=task.caller.agent)
-    last = tx.jobs.listed(before, before=None, limit=JOBS_PAGE_DEFAULT)
+    last = tx.jobs.listed(before, before=None, limit=limits.JOBS_PAGE_DEFAULT)
     # A run for one project left the others unread.
     whole = [one for one in last if "project" not in one.given][:1]
     ended = [cast("int", one.reached.get("after", window)) for one in whole]

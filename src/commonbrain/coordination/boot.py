@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
@@ -68,7 +68,7 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.retrieval.skills import always_on, match_skills
 from commonbrain.retrieval.value_history import ChangeReader
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.text.entities import extract_entities
 from commonbrain.text.normalisation import normalise_line
@@ -455,12 +455,8 @@ def _first(unit: UnitOfWork, section: str, *, entries: Iterable[_T]) -> Listed[_
     return Listed(first=shown[: _section_limit(unit, section)], total=len(shown))
 
 
-@dataclass(frozen=True, slots=True)
-class Boot:
+class Boot(Capability):
     """Boots sessions for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

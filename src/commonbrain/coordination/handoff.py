@@ -16,15 +16,10 @@ from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import store_draft
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import EpisodeDetail, Kind
-from commonbrain.model.limits import (
-    HANDOFF_CHARS_MAX,
-    NAME_CHARS_MAX,
-    NOTE_CHARS_MAX,
-    TEXT_BYTES_MAX,
-)
 from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.notes import NOTE_RETENTION, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.query import Filter
@@ -71,7 +66,7 @@ def text_of(handoff: Handoff) -> str:
     """
     parts = (handoff.summary, *handoff.next_steps, *handoff.blockers, handoff.context)
     given = sum(map(len, parts))
-    if given > TEXT_BYTES_MAX:
+    if given > limits.TEXT_BYTES_MAX:
         # Reject before reading: the work must be bounded by what is allowed.
         raise _too_long(given)
     summary = _prose(handoff.summary)
@@ -80,7 +75,7 @@ def text_of(handoff: Handoff) -> str:
             "A handoff needs a summary.", hint="Describe in a few sentences what was done."
         )
     text = "\n\n".join((summary, *_rest(handoff)))
-    if len(text) > HANDOFF_CHARS_MAX:
+    if len(text) > limits.HANDOFF_CHARS_MAX:
         raise _too_long(len(text))
     return text
 
@@ -101,8 +96,8 @@ def _prose(text: str) -> str:
 
 def _too_long(chars: int) -> RejectedError:
     return RejectedError(
-        f"The handoff has {chars:,} characters, {chars - HANDOFF_CHARS_MAX:,} more than the "
-        f"{HANDOFF_CHARS_MAX:,} allowed.",
+        f"The handoff has {chars:,} characters, {chars - limits.HANDOFF_CHARS_MAX:,} more than the "
+        f"{limits.HANDOFF_CHARS_MAX:,} allowed.",
         code="limit_exceeded",
         hint="Shorten it: remember long parts as memories and name their ids.",
     )
@@ -257,15 +252,15 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
 
     """
     name = services.clean_text(normalise_line(key) or "", what="key", caller=caller)
-    if not 0 < len(name) <= NAME_CHARS_MAX or _folded(name).startswith(RESERVED_PREFIX):
+    if not 0 < len(name) <= limits.NAME_CHARS_MAX or _folded(name).startswith(RESERVED_PREFIX):
         raise InvalidInputError(
             f"The key {name[:40]!r} has {len(name)} characters, or is reserved.",
-            hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
+            hint=f"Give 1 to {limits.NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
         )
     text = services.clean_text(normalise(value), what="note", caller=caller)
-    if len(text) > NOTE_CHARS_MAX:
+    if len(text) > limits.NOTE_CHARS_MAX:
         raise InvalidInputError(
-            f"The note has {len(text)} characters; {NOTE_CHARS_MAX} are allowed.",
+            f"The note has {len(text)} characters; {limits.NOTE_CHARS_MAX} are allowed.",
             hint="Remember a long text as a memory, and note its id.",
         )
     return Note(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
+from commonbrain.coordination import sending
 from commonbrain.coordination.inbox import (
     MessagePage,
     MessageView,
@@ -19,20 +20,6 @@ from commonbrain.coordination.inbox import (
     newest_unread,
     summarize_thread,
     to_message_views,
-)
-from commonbrain.coordination.sending import (
-    AssignedTaskPage,
-    MessageOptions,
-    SendResult,
-    assignment_of,
-    deliver_message,
-    draft_of,
-    embed_messages,
-    parse_recipients,
-    prepare_message,
-    send_with_task,
-    task_of,
-    thread_of,
 )
 from commonbrain.history.metadata import plain_names
 from commonbrain.history.unit_of_work import write_unit
@@ -46,7 +33,7 @@ from commonbrain.model.paging import Key, Listing, Page, RowT
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import AccessEntry, Beginning, MemoryAccess
 from commonbrain.text.normalisation import normalise, without_injected_context
 
@@ -54,8 +41,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
+class Messages(Capability):
     """Messages for one caller.
 
     All methods raise `InvalidInputError` for a malformed id or cursor, `NotFoundError` for what the
@@ -64,12 +50,9 @@ class Messages:
     embedded in time. After an error nothing is changed.
     """
 
-    services: Services
-    caller: Caller
-
     def send(
-        self, to: Sequence[str] | str, body: str, **options: Unpack[MessageOptions]
-    ) -> SendResult:
+        self, to: Sequence[str] | str, body: str, **options: Unpack[sending.MessageOptions]
+    ) -> sending.SendResult:
         """Send a message to one agent, to several, or to `all`.
 
         A message to named agents is private to them and the sender. One to all is visible to the
@@ -77,7 +60,7 @@ class Messages:
         none.
         """
         return self._send(
-            parse_recipients(to, self.caller, services=self.services), body, options=options
+            sending.parse_recipients(to, self.caller, services=self.services), body, options=options
         )
 
     def reply(
@@ -86,8 +69,8 @@ class Messages:
         body: str,
         *,
         to: Sequence[str] | str | None = None,
-        **options: Unpack[MessageOptions],
-    ) -> SendResult:
+        **options: Unpack[sending.MessageOptions],
+    ) -> sending.SendResult:
         """Reply in a message's thread.
 
         To its sender and other recipients, unless told otherwise.
@@ -95,13 +78,13 @@ class Messages:
         with self._snapshot() as tx:
             parent = self._message(tx, id)
         names = (
-            parse_recipients(to, self.caller, services=self.services)
+            sending.parse_recipients(to, self.caller, services=self.services)
             if to
             else _reply_recipients(parent, self.caller)
         )
         detail = parent.detail
         thread = detail.thread_id if isinstance(detail, MessageDetail) else None
-        within = MessageOptions(project=parent.project)
+        within = sending.MessageOptions(project=parent.project)
         if thread is not None:
             within["thread"] = ids.show(ids.THREAD, thread)
         within.update(options)
@@ -113,28 +96,30 @@ class Messages:
         body: str,
         *,
         due_at: datetime | str | None = None,
-        **options: Unpack[MessageOptions],
-    ) -> SendResult:
+        **options: Unpack[sending.MessageOptions],
+    ) -> sending.SendResult:
         """Assign a task to one agent; both see its status, set by `revise`, in `delegated`."""
-        names = parse_recipients(to, self.caller, services=self.services)
+        names = sending.parse_recipients(to, self.caller, services=self.services)
         if len(names) != 1:
             raise InvalidInputError(
                 "A task can be delegated to one agent only.",
                 hint="Delegate to each agent separately.",
             )
-        defaults = MessageOptions(priority=MessagePriority.ACTION)
+        defaults = sending.MessageOptions(priority=MessagePriority.ACTION)
         defaults.update(options)
-        draft = draft_of(
+        draft = sending.draft_of(
             body, to=names, options=defaults, caller=self.caller, services=self.services
         )
         due = instant(due_at) if due_at else None
         ready = [
-            prepare_message(one, self.caller, services=self.services)
-            for one in (draft, task_of(draft, due_at=due))
+            sending.prepare_message(one, self.caller, services=self.services)
+            for one in (draft, sending.task_of(draft, due_at=due))
         ]
-        message, task = embed_messages(ready, self.caller, services=self.services)
+        message, task = sending.embed_messages(ready, self.caller, services=self.services)
         with write_unit(self.services, self.caller) as unit:
-            sent = send_with_task(unit, message, task=task, thread=thread_of(options))
+            sent = sending.send_with_task(
+                unit, message, task=task, thread=sending.thread_of(options)
+            )
         return self._sent(sent)
 
     def inbox(
@@ -365,7 +350,7 @@ class Messages:
 
     def delegated(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
-    ) -> AssignedTaskPage:
+    ) -> sending.AssignedTaskPage:
         """List tasks that the caller assigned or was assigned, newest first."""
         listing = _listing("delegated", limit=limit, cursor=cursor)
         below = _below(listing)
@@ -379,9 +364,11 @@ class Messages:
             known = tx.memories.get(page.rows)
             tasks = [known[id_] for id_ in page.rows if id_ in known]
             shown = [
-                assignment_of(tx, one, now=now) for one in tasks if is_visible(self.caller, one)
+                sending.assignment_of(tx, one, now=now)
+                for one in tasks
+                if is_visible(self.caller, one)
             ]
-        return AssignedTaskPage(
+        return sending.AssignedTaskPage(
             delegated=tuple(one for one in shown if one is not None),
             next=page.next,
             more=page.more,
@@ -392,14 +379,14 @@ class Messages:
         to: tuple[str, ...],
         body: str,
         *,
-        options: MessageOptions,
+        options: sending.MessageOptions,
         parent: Memory | None = None,
-    ) -> SendResult:
-        draft = draft_of(
+    ) -> sending.SendResult:
+        draft = sending.draft_of(
             body, to=to, options=options, caller=self.caller, services=self.services, parent=parent
         )
-        [ready] = embed_messages(
-            [prepare_message(draft, self.caller, services=self.services)],
+        [ready] = sending.embed_messages(
+            [sending.prepare_message(draft, self.caller, services=self.services)],
             self.caller,
             services=self.services,
         )
@@ -408,10 +395,10 @@ class Messages:
             with self._snapshot() as tx:
                 tx.index.follow()
         with write_unit(self.services, self.caller) as unit:
-            sent = deliver_message(unit, ready, thread=thread_of(options))
+            sent = sending.deliver_message(unit, ready, thread=sending.thread_of(options))
         return self._sent(sent)
 
-    def _sent(self, sent: SendResult) -> SendResult:
+    def _sent(self, sent: sending.SendResult) -> sending.SendResult:
         """Have a long message embedded now that it is stored, and return the result."""
         if sent.embedding_pending:
             self.services.start_embedding(self.caller)

@@ -10,8 +10,8 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, check_names
 from commonbrain.model.limits import AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX
 from commonbrain.model.paging import Listing
-from commonbrain.model.scope import Caller, Role
-from commonbrain.services import Services
+from commonbrain.model.scope import Role
+from commonbrain.services import Capability
 from commonbrain.storage.interface import AuditFilter, AuditLine
 from commonbrain.text.time_expressions.parser import parse_time_expression
 
@@ -66,12 +66,8 @@ class AuditPage:
     """Lines after this page; 1,000 means 1,000 or more."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListAudit:
+class ListAudit(Capability):
     """Lists the audit of the caller's tenant, for admins; it holds no text of memories."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

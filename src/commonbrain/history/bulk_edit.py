@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -24,10 +24,10 @@ from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope, check_may_write
+from commonbrain.model.scope import Scope, check_may_write
 from commonbrain.retrieval.citations import missing_places
 from commonbrain.security.authority import Proposal
-from commonbrain.services import Services
+from commonbrain.services import Capability
 
 
 class BulkAction(StrEnum):
@@ -53,12 +53,8 @@ _ACTIONS: Final[Mapping[BulkAction, Action]] = {
 _DEFAULT_REASON: Final = "bulk edit"
 
 
-@dataclass(frozen=True, slots=True)
-class BulkEdit:
+class BulkEdit(Capability):
     """Edits many memories for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

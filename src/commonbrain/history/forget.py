@@ -32,32 +32,23 @@ from commonbrain.history.unit_of_work import (
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.dependents import preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
+from commonbrain.model import limits
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where
-from commonbrain.model.limits import (
-    DAYS_MAX,
-    PRUNE_AT_ONCE_MAX,
-    PRUNE_DAYS_MIN,
-    SCANNED_MAX,
-)
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_archived, last_touched
 from commonbrain.model.query import FeedbackMark, Filter, KindFilter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope, check_may_write
+from commonbrain.model.scope import Scope, check_may_write
 from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, check_is_person, is_authorized
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.change_log import check_lease
 
 _NOTHING_DONE: Final = "Nothing is changed."
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Capability):
     """Forgets memories for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
@@ -170,12 +161,8 @@ _DAYS_DEFAULT = 90
 _CLOSED = frozenset({TaskStatus.DONE, TaskStatus.STALE})
 
 
-@dataclass(frozen=True, slots=True)
-class Prune:
+class Prune(Capability):
     """Prunes old memories for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
@@ -183,7 +170,7 @@ class Prune:
         days: int = _DAYS_DEFAULT,
         kinds: Sequence[Kind | str] = (),
         min_access: int = 0,
-        limit: int = PRUNE_AT_ONCE_MAX,
+        limit: int = limits.PRUNE_AT_ONCE_MAX,
         confirm: int | None = None,
     ) -> BulkChangeResult:
         """Forget memories that were not accessed for a number of days, oldest first.
@@ -236,12 +223,13 @@ def _check_guards(days: int, *, limit: int, kinds: Sequence[Kind]) -> None:
     skipped = [kind for kind in kinds if not KINDS[kind].is_pruned]
     for is_broken, rule in (
         (
-            not PRUNE_DAYS_MIN <= days <= DAYS_MAX,
-            f"days is {days}; at least {PRUNE_DAYS_MIN} are required, at most {DAYS_MAX:,}.",
+            not limits.PRUNE_DAYS_MIN <= days <= limits.DAYS_MAX,
+            f"days is {days}; at least {limits.PRUNE_DAYS_MIN} are required, at most "
+            f"{limits.DAYS_MAX:,}.",
         ),
         (
-            not 0 < limit <= PRUNE_AT_ONCE_MAX,
-            f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} per call are allowed.",
+            not 0 < limit <= limits.PRUNE_AT_ONCE_MAX,
+            f"limit is {limit}; 1 to {limits.PRUNE_AT_ONCE_MAX} per call are allowed.",
         ),
         (bool(skipped), f"{', '.join(skipped)} is never pruned."),
     ):
@@ -286,7 +274,7 @@ def _candidates(unit: UnitOfWork, options: _PruneOptions) -> list[Memory]:
     if not kinds.touched:
         kinds = KindFilter(kinds_where(lambda policy: policy.is_pruned), ())
     criteria = Filter(**kinds._asdict(), states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
-    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
+    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=limits.SCANNED_MAX)
     memories = unit.tx.memories.get([hit.id for hit in hits]).values()
     return [
         one

@@ -24,10 +24,10 @@ from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Authority, Caller, Scope
+from commonbrain.model.scope import Authority, Scope
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.security.authority import proposal_of
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:
@@ -157,12 +157,8 @@ class _Category:
     items: Callable[[_Section, Sequence[Any]], tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class ListReviewQueue:
+class ListReviewQueue(Capability):
     """Lists the review queue for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

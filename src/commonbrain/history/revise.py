@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
@@ -48,7 +48,7 @@ from commonbrain.model.links import DISAGREEMENTS, STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust, check_may_write
+from commonbrain.model.scope import Authority, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import WITHDRAW, Decision
 from commonbrain.retrieval.citations import missing_places, without_places
@@ -61,7 +61,7 @@ from commonbrain.security.authority import (
     is_trusted,
     proposal_of,
 )
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.change_log import (
     check_version,
 )
@@ -252,8 +252,7 @@ class TaskUpdate(TypedDict, total=False):
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Revise:
+class Revise(Capability):
     """Revises memories for one caller.
 
     Every method except `supersede` returns a `ReviseResult`: done, unchanged if there was nothing
@@ -262,9 +261,6 @@ class Revise:
     code and the next step, and `UnavailableError` if the store stayed locked. After an error
     nothing is changed.
     """
-
-    services: Services
-    caller: Caller
 
     def supersede(
         self,

@@ -11,15 +11,9 @@ from typing import Final, TypedDict
 
 from commonbrain.history.unit_of_work import UnitOfWork, set_above
 from commonbrain.invalidation.dependents import AffectedDependents
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, check_names, parse_choice
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import (
-    FORGET_AT_ONCE_MAX,
-    ITEMS_PER_CALL_MAX,
-    PREVIEW_COUNT_MAX,
-    SCANNED_MAX,
-)
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Filter, KindFilter
 from commonbrain.model.revision import Action
@@ -211,9 +205,9 @@ def select(
             "ids cannot be combined with other conditions.", hint="Give one or the other."
         )
     memory_ids = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in given.get("ids", ())))
-    if len(memory_ids) > ITEMS_PER_CALL_MAX:
+    if len(memory_ids) > limits.ITEMS_PER_CALL_MAX:
         raise RejectedError(
-            f"{len(memory_ids)} ids were given; {ITEMS_PER_CALL_MAX} per call are allowed.",
+            f"{len(memory_ids)} ids were given; {limits.ITEMS_PER_CALL_MAX} per call are allowed.",
             code="limit_exceeded",
             hint="Send them in several calls.",
         )
@@ -232,9 +226,9 @@ def select_permitted(unit: UnitOfWork, memories: Sequence[Memory]) -> Selection:
     ]
     taken = [one for one, why in reasons if why is None]
     return Selection(
-        taken=tuple(taken[:FORGET_AT_ONCE_MAX]),
+        taken=tuple(taken[: limits.FORGET_AT_ONCE_MAX]),
         skipped=tuple(memory_ref(one, why) for one, why in reasons if why is not None),
-        is_more=len(taken) > FORGET_AT_ONCE_MAX,
+        is_more=len(taken) > limits.FORGET_AT_ONCE_MAX,
     )
 
 
@@ -263,7 +257,7 @@ def list_dependents(
     """Return the dependents of these memories, as far as visible."""
     inside = [one.id for one in memories]
     walk = unit.tx.graph.walk(
-        inside, Direction.AGAINST, types=carried_by(fall), limit=PREVIEW_COUNT_MAX
+        inside, Direction.AGAINST, types=carried_by(fall), limit=limits.PREVIEW_COUNT_MAX
     )
     standings = unit.tx.graph.support_statuses([one.id for one in walk.reached])
     seen = [
@@ -298,7 +292,7 @@ def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State
         states=tuple(states),
         trust_min=0.0,
     )
-    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
+    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=limits.SCANNED_MAX)
     memories = unit.tx.memories.get([hit.id for hit in hits])
     ordered = [memories[hit.id] for hit in hits]
     # Recall in a project includes global memories; a bulk change must not.

@@ -35,12 +35,12 @@ from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DA
 from commonbrain.model.links import Link, LinkType, link_of
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, is_erased
 from commonbrain.model.revision import Action, Revision, own_state
-from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
+from commonbrain.model.scope import Scope, check_may_write, is_visible
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision, ack_of
 from commonbrain.model.timestamps import show_instant
 from commonbrain.security.authority import check_may_bind_all
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.change_log import (
     annotation_image,
     annotation_of,
@@ -355,12 +355,8 @@ class UndoCriteria(TypedDict, total=False):
     """Of this call, as the audit names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Capability):
     """Undoes changes for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self, *, reason: str, confirm: int | None = None, **criteria: Unpack[UndoCriteria]

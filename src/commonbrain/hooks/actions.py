@@ -30,16 +30,10 @@ from commonbrain.hooks.table import (
     with_found,
 )
 from commonbrain.hooks.tool_use import show_for_command, show_for_edit, truncated
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
-from commonbrain.model.limits import (
-    HOOK_NOTES_TOKENS,
-    HOOK_PRIMER_TOKENS,
-    QUERY_CHARS_MAX,
-    SOURCE_REF_CHARS_MAX,
-)
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Authority, Role, Trust
 from commonbrain.model.sessions import ClientInfo
@@ -220,7 +214,7 @@ def limited_to_hooks(
         HookAction.RECALL: settings.hook_prompt_tokens,
         HookAction.TOOL: settings.hook_edit_tokens,
         HookAction.TOOL_USED: settings.hook_edit_tokens,
-        HookAction.PRIME: HOOK_PRIMER_TOKENS,
+        HookAction.PRIME: limits.HOOK_PRIMER_TOKENS,
     }
     return brain, replace(request, tokens=tokens.get(request.hook.action, 0))
 
@@ -301,7 +295,7 @@ def _boot(brain: Brain, request: HookRequest) -> str:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
         if lines:
-            fitting = truncated(lines, HOOK_NOTES_TOKENS, more="session notes")
+            fitting = truncated(lines, limits.HOOK_NOTES_TOKENS, more="session notes")
             parts += ["Your working notes:", *fitting]
     return injected_block("\n".join(parts))
 
@@ -357,7 +351,7 @@ def recall_for_prompt(
         proactive=True,
     )
     recall = Recall(brain.services, brain.caller, overrides)
-    read = partial(recall, text[:QUERY_CHARS_MAX], **options)
+    read = partial(recall, text[: limits.QUERY_CHARS_MAX], **options)
     return brain.services.audited(brain.caller, action="recall", read=read)
 
 
@@ -407,7 +401,7 @@ def _capture(brain: Brain, request: HookRequest) -> None:
     if mode == AT_ONCE:
         fields["kind"] = Kind.EVENT
     if request.event.source_ref:
-        fields["source_ref"] = request.event.source_ref[:SOURCE_REF_CHARS_MAX]
+        fields["source_ref"] = request.event.source_ref[: limits.SOURCE_REF_CHARS_MAX]
     for text in select_captured(request.event.reply, mode):
         brain.remember(text, chunks=False, **fields)
 

@@ -6,20 +6,15 @@ names actions and does not import them.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from commonbrain.hooks.tool_results import changed_lines, read_result
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import (
-    HOOK_EDIT_TIMEOUT_S,
-    HOOK_PROMPT_TIMEOUT_S,
-    HOOK_START_TIMEOUT_S,
-    HOOK_WRITE_TIMEOUT_S,
-    NAME_CHARS_MAX,
-)
 from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.text.code_names import patched_files
 from commonbrain.text.private_parts import without_private_values
@@ -58,26 +53,27 @@ class HookAction(Enum):
 SHOWS_RULES: Final = frozenset({HookAction.BOOT, HookAction.TOOL, HookAction.PRIME})
 """The actions that show BLOCKERs, which the files of a folder cannot switch off."""
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
-    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
-    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
-    HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
-    HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
-    HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
-    HookAction.NOTE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
-    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
-    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
-    HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
+    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", limits.HOOK_START_TIMEOUT_S),
+    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", limits.HOOK_PROMPT_TIMEOUT_S),
+    HookAction.TOOL: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", limits.HOOK_EDIT_TIMEOUT_S),
+    HookAction.TOOL_USED: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", limits.HOOK_EDIT_TIMEOUT_S),
+    HookAction.PRIME: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", limits.HOOK_START_TIMEOUT_S),
+    HookAction.NOTE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
+    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
+    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
+    HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", limits.HOOK_WRITE_TIMEOUT_S),
 }
 """The timeout of each action, with the setting that changes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Hook:
     """One event of one client."""
 
     client: str
     event: str
     """The event's name in Commonbrain, the same for every client."""
+    _: KW_ONLY
     native: str
     """The event's name in the client."""
     action: HookAction
@@ -121,19 +117,8 @@ COMPACTED: Final = "post-compact"
 END: Final = "session-end"
 
 
-def _row(
-    client: str,
-    event: str,
-    *,
-    native: str,
-    action: HookAction,
-    answer: HookReply | None = None,
-) -> Hook:
-    return Hook(client=client, event=event, native=native, action=action, answer=answer)
-
-
 def _like_claude(client: str, event: str, *, native: str, action: HookAction) -> Hook:
-    return _row(client, event, native=native, action=action, answer=partial(_specific, native))
+    return Hook(client, event, native=native, action=action, answer=partial(_specific, native))
 
 
 def _tool(
@@ -147,31 +132,18 @@ def _tool(
 ) -> Hook:
     """Return the hook of a tool. It decides nothing: the client's own permissions apply as ever."""
     return Hook(
-        client=client,
-        event=event,
+        client,
+        event,
         native=native,
-        action=HookAction.TOOL,
+        action=HookAction.TOOL_USED if event in {TOOL_USED, TOOL_FAILED} else HookAction.TOOL,
         answer=answer or partial(_specific, native),
         tools=tools,
         is_installed=is_installed,
     )
 
 
-def _tool_used(
-    client: str, event: str = TOOL_USED, *, native: str, tools: str, answer: HookReply | None = None
-) -> Hook:
-    return Hook(
-        client=client,
-        event=event,
-        native=native,
-        action=HookAction.TOOL_USED,
-        answer=answer or partial(_specific, native),
-        tools=tools,
-    )
-
-
 def _capture(client: str, *, native: str) -> Hook:
-    return Hook(client=client, event=STOP, native=native, action=HookAction.CAPTURE, warns=True)
+    return Hook(client, STOP, native=native, action=HookAction.CAPTURE, warns=True)
 
 
 _ROWS: Final = (
@@ -185,61 +157,68 @@ _ROWS: Final = (
     ),
     _tool("claude-code", EDITED, native="PostToolUse", is_installed=False),
     _tool("claude-code", COMMIT, native="PreToolUse", is_installed=False),
-    _tool_used("claude-code", native="PostToolUse", tools="Bash|Edit|Write|MultiEdit|NotebookEdit"),
-    _tool_used("claude-code", TOOL_FAILED, native="PostToolUseFailure", tools="Bash"),
+    _tool(
+        "claude-code",
+        TOOL_USED,
+        native="PostToolUse",
+        tools="Bash|Edit|Write|MultiEdit|NotebookEdit",
+    ),
+    _tool("claude-code", TOOL_FAILED, native="PostToolUseFailure", tools="Bash"),
     _like_claude("claude-code", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("claude-code", native="Stop"),
-    _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
-    _row("claude-code", END, native="SessionEnd", action=HookAction.END),
+    Hook("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
+    Hook("claude-code", END, native="SessionEnd", action=HookAction.END),
     # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
     _tool("codex", TOOL, native="PreToolUse", tools="apply_patch|Bash|spawn_agent"),
     _tool("codex", EDITED, native="PostToolUse", is_installed=False),
-    _tool_used("codex", native="PostToolUse", tools="Bash|apply_patch"),
+    _tool("codex", TOOL_USED, native="PostToolUse", tools="Bash|apply_patch"),
     _like_claude("codex", SUBAGENT, native="SubagentStart", action=HookAction.PRIME),
     _capture("codex", native="Stop"),
-    _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
-    _row(
+    Hook("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
+    Hook(
         "cursor",
         PROMPT,
         native="beforeSubmitPrompt",
         action=HookAction.RECALL,
         answer=_continue_block,
     ),
-    _tool_used(
-        "cursor", native="postToolUse", tools="Shell|Write|StrReplace|Edit", answer=_additional
+    _tool(
+        "cursor",
+        TOOL_USED,
+        native="postToolUse",
+        tools="Shell|Write|StrReplace|Edit",
+        answer=_additional,
     ),
-    _tool_used(
-        "cursor", TOOL_FAILED, native="postToolUseFailure", tools="Shell", answer=_additional
-    ),
+    _tool("cursor", TOOL_FAILED, native="postToolUseFailure", tools="Shell", answer=_additional),
     # Cursor's stop event does not contain the message.
-    _row("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
-    _row("cursor", END, native="sessionEnd", action=HookAction.END),
+    Hook("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
+    Hook("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("gemini", PROMPT, native="BeforeAgent", action=HookAction.RECALL),
     # Its event before a tool accepts no context, so that edits are shown what is known after them.
     _tool("gemini", EDITED, native="AfterTool", is_installed=False),
-    _tool_used("gemini", native="AfterTool", tools="write_file|replace|run_shell_command"),
+    _tool("gemini", TOOL_USED, native="AfterTool", tools="write_file|replace|run_shell_command"),
     _capture("gemini", native="AfterAgent"),
-    _row("gemini", END, native="SessionEnd", action=HookAction.END),
+    Hook("gemini", END, native="SessionEnd", action=HookAction.END),
     # Payloads of @qwen-code/qwen-code 0.24.4, whose event before a tool accepts no context and
     # whose subagents are shown none.
     _like_claude("qwen", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("qwen", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
-    _tool_used("qwen", native="PostToolUse", tools="^(write_file|edit|run_shell_command)$"),
-    _tool_used("qwen", TOOL_FAILED, native="PostToolUseFailure", tools="^run_shell_command$"),
-    _row("qwen", STOP, native="Stop", action=HookAction.CAPTURE),
-    _row("qwen", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
-    _row("qwen", END, native="SessionEnd", action=HookAction.END),
+    _tool("qwen", TOOL_USED, native="PostToolUse", tools="^(write_file|edit|run_shell_command)$"),
+    _tool("qwen", TOOL_FAILED, native="PostToolUseFailure", tools="^run_shell_command$"),
+    Hook("qwen", STOP, native="Stop", action=HookAction.CAPTURE),
+    Hook("qwen", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
+    Hook("qwen", END, native="SessionEnd", action=HookAction.END),
     # Payloads of @github/copilot 1.0.102 under the names of Claude Code's events and tools. Its
     # event after an answer does not contain the message.
-    _row("copilot", START, native="SessionStart", action=HookAction.BOOT, answer=_copilot),
-    _row("copilot", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL, answer=_copilot),
+    Hook("copilot", START, native="SessionStart", action=HookAction.BOOT, answer=_copilot),
+    Hook("copilot", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL, answer=_copilot),
     _tool("copilot", TOOL, native="PreToolUse", tools="Bash|Edit|Write|Task", answer=_copilot),
-    _tool_used("copilot", native="PostToolUse", tools="Bash|Edit|Write", answer=_copilot),
-    _row("copilot", SUBAGENT, native="SubagentStart", action=HookAction.PRIME, answer=_copilot),
-    _row("copilot", END, native="SessionEnd", action=HookAction.END),
+    _tool("copilot", TOOL_USED, native="PostToolUse", tools="Bash|Edit|Write", answer=_copilot),
+    Hook("copilot", SUBAGENT, native="SubagentStart", action=HookAction.PRIME, answer=_copilot),
+    Hook("copilot", END, native="SessionEnd", action=HookAction.END),
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}
@@ -429,7 +408,7 @@ def _text(payload: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= NAME_CHARS_MAX else ""
+    return text if text.isprintable() and len(text) <= limits.NAME_CHARS_MAX else ""
 
 
 def _folder(payload: Mapping[str, Any]) -> Path | None:

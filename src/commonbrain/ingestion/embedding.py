@@ -11,19 +11,12 @@ from typing import TYPE_CHECKING
 from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult
+from commonbrain.model import limits
 from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, Kind, fields_of
-from commonbrain.model.limits import (
-    AWAITED_WINDOWS_MAX,
-    CALL_WINDOWS_MAX,
-    EMBED_BATCH,
-    EMBED_BATCH_BYTES,
-    EMBEDDED_WINDOWS_MAX,
-    ITEMS_PER_CALL_MAX,
-)
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
-from commonbrain.services import Services
+from commonbrain.services import Capability, Services
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -149,7 +142,7 @@ def _embed_awaited(
 
     """
     defers = services.embed_later is not None
-    if_above = AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX
+    if_above = limits.AWAITED_WINDOWS_MAX if defers else limits.EMBEDDED_WINDOWS_MAX
     count = partial(count_windows, embedder=services.embedder, if_above=if_above)
     counts = [[count(text) for text, _ in one] for one in inputs]
     texts = [*chain.from_iterable(inputs)]
@@ -168,9 +161,9 @@ def _find_awaited(counts: Sequence[Sequence[int]], later: Sequence[bool]) -> lis
     The first text of a draft is its own, which may be for later; the others are its parts.
     """
     awaited: list[int] = []
-    place, left = 0, CALL_WINDOWS_MAX
+    place, left = 0, limits.CALL_WINDOWS_MAX
     for draft, first in zip(counts, later, strict=True):
-        short = [at for at in range(first, len(draft)) if draft[at] <= AWAITED_WINDOWS_MAX]
+        short = [at for at in range(first, len(draft)) if draft[at] <= limits.AWAITED_WINDOWS_MAX]
         cost = sum(draft[at] for at in short)
         if cost <= left:
             awaited += [place + at for at in short]
@@ -180,12 +173,12 @@ def _find_awaited(counts: Sequence[Sequence[int]], later: Sequence[bool]) -> lis
 
 
 def _window_warnings(count: int) -> tuple[str, ...]:
-    if count <= EMBEDDED_WINDOWS_MAX:
+    if count <= limits.EMBEDDED_WINDOWS_MAX:
         return ()
     return (
         f"The embedding model reads this text in {count} windows. The first "
-        f"{EMBEDDED_WINDOWS_MAX} are found by meaning, the rest by its words only; split the text "
-        "to have all of it found by meaning.",
+        f"{limits.EMBEDDED_WINDOWS_MAX} are found by meaning, the rest by its words only; split "
+        "the text to have all of it found by meaning.",
     )
 
 
@@ -200,17 +193,13 @@ class EmbedProgress:
 OnCommit = Callable[["Transaction", EmbedProgress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedPending:
+class EmbedPending(Capability):
     """Embeds the pending memories of one tenant."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
         *,
-        batch: int = EMBED_BATCH,
+        batch: int = limits.EMBED_BATCH,
         one_by_one: bool = True,
         on_commit: OnCommit | None = None,
     ) -> EmbedProgress:
@@ -230,8 +219,10 @@ class EmbedPending:
                 written; all of them stay pending.
 
         """
-        if not 1 <= batch <= ITEMS_PER_CALL_MAX:
-            raise InvalidInputError(f"The batch is {batch}; 1 to {ITEMS_PER_CALL_MAX} are allowed.")
+        if not 1 <= batch <= limits.ITEMS_PER_CALL_MAX:
+            raise InvalidInputError(
+                f"The batch is {batch}; 1 to {limits.ITEMS_PER_CALL_MAX} are allowed."
+            )
         tenant = self.caller.tenant
         with self.services.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.missing_embeddings.oldest(limit=batch))
@@ -265,7 +256,7 @@ def _by_size(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
     size = 0
     for one in memories:
         own = len(one.text.encode(errors="replace"))
-        if group and size + own > EMBED_BATCH_BYTES:
+        if group and size + own > limits.EMBED_BATCH_BYTES:
             yield group
             group, size = [], 0
         group.append(one)

@@ -14,7 +14,7 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.extras import extra_missing, is_installed, load_row
 from commonbrain.ingestion.rationale import rationales
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kind_columns import settable_columns
@@ -29,18 +29,6 @@ from commonbrain.model.kinds import (
     TaskDetail,
     fields_of,
     kind_and_label,
-)
-from commonbrain.model.limits import (
-    ATOMIC_WORDS_MAX,
-    ATTACHMENT_BYTES_MAX,
-    CHUNKS_MAX,
-    CITATIONS_MAX,
-    NAME_CHARS_MAX,
-    RAW_TEXT_BYTES_MAX,
-    SOURCE_REF_CHARS_MAX,
-    SOURCES_MAX,
-    TAGS_MAX,
-    TEXT_BYTES_MAX,
 )
 from commonbrain.model.memory import (
     Draft,
@@ -184,16 +172,16 @@ def parse_drafts(
     whole = draft_of(text, **known)
     named = kind_and_label(whole.kind) if whole.kind else None
     is_atomic = named is not None and KINDS[named[0]].is_atomic
-    is_too_long = is_atomic and len(text.split()) > ATOMIC_WORDS_MAX
+    is_too_long = is_atomic and len(text.split()) > limits.ATOMIC_WORDS_MAX
     is_one = whole.headline is not None or (whole.kind is not None and not is_too_long)
-    if is_chunked is False or (is_one and not is_chunked) or len(text) > RAW_TEXT_BYTES_MAX:
+    if is_chunked is False or (is_one and not is_chunked) or len(text) > limits.RAW_TEXT_BYTES_MAX:
         return [whole]
     chunks = split(normalise(without_injected_context(normalise(text))))
     if len(chunks) < 2:  # noqa: PLR2004 a single passage is the statement, with its heading
         return [whole]
-    if len(chunks) > CHUNKS_MAX:
+    if len(chunks) > limits.CHUNKS_MAX:
         raise RejectedError(
-            f"The text has {len(chunks):,} passages; {CHUNKS_MAX:,} are allowed.",
+            f"The text has {len(chunks):,} passages; {limits.CHUNKS_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Import it, or send it in parts.",
         )
@@ -346,7 +334,7 @@ def _prepare(
     check_may_write(caller, scope)
     claimed = parse_choice(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
-    if len(draft.body) > RAW_TEXT_BYTES_MAX:
+    if len(draft.body) > limits.RAW_TEXT_BYTES_MAX:
         # Reject before reading: the work must be bounded by what is allowed.
         return _limit_exceeded(f"The text has {len(draft.body):,} characters.")
     violation = _check_bounds(draft)
@@ -465,8 +453,8 @@ def _merge_entities(entities: Entities, draft: Draft) -> Entities:
     people = (name.casefold() for name in draft.people)
     return replace(
         entities,
-        tags=tuple(dict.fromkeys((*draft.tags, *entities.tags)))[:TAGS_MAX],
-        people=tuple(dict.fromkeys((*people, *entities.people)))[:TAGS_MAX],
+        tags=tuple(dict.fromkeys((*draft.tags, *entities.tags)))[: limits.TAGS_MAX],
+        people=tuple(dict.fromkeys((*people, *entities.people)))[: limits.TAGS_MAX],
     )
 
 
@@ -560,16 +548,17 @@ def _missing_causes(source: PreparedDraft) -> tuple[str, ...]:
 
 def _check_bounds(draft: Draft) -> Rejection | None:
     for what, text in texts_of(draft):
-        allowed = _CHARS_MAX.get(what, SOURCE_REF_CHARS_MAX)
+        allowed = _CHARS_MAX.get(what, limits.SOURCE_REF_CHARS_MAX)
         if len(text) > allowed:
             return _limit_exceeded(
                 f"The {what} has {len(text):,} characters; {allowed:,} are allowed."
             )
     if draft.attachment is not None:
         size = len(attachment_text(draft.attachment).encode())
-        if size > ATTACHMENT_BYTES_MAX:
+        if size > limits.ATTACHMENT_BYTES_MAX:
             return _limit_exceeded(
-                f"The attachment has {size:,} bytes as JSON; {ATTACHMENT_BYTES_MAX:,} are allowed."
+                f"The attachment has {size:,} bytes as JSON; "
+                f"{limits.ATTACHMENT_BYTES_MAX:,} are allowed."
             )
     if draft.confidence is not None and not 0 <= draft.confidence <= 1:
         return _limit_exceeded(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
@@ -581,17 +570,17 @@ def _check_bounds(draft: Draft) -> Rejection | None:
 
 
 _CHARS_MAX = {
-    **dict.fromkeys(("project", "label", "tags", "people", "author"), NAME_CHARS_MAX),
+    **dict.fromkeys(("project", "label", "tags", "people", "author"), limits.NAME_CHARS_MAX),
     # These two have checks of their own in validation.
-    **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
+    **dict.fromkeys(("body", "headline"), limits.RAW_TEXT_BYTES_MAX),
     # The whole attachment has a limit of its own.
-    ATTACHMENT: ATTACHMENT_BYTES_MAX,
-    **{column.name: TEXT_BYTES_MAX for column in settable_columns() if column.is_long},
+    ATTACHMENT: limits.ATTACHMENT_BYTES_MAX,
+    **{column.name: limits.TEXT_BYTES_MAX for column in settable_columns() if column.is_long},
 }
 _COUNTS_MAX = {
-    **dict.fromkeys(("tags", "people"), TAGS_MAX),
-    "cites": CITATIONS_MAX,
-    **dict.fromkeys(("derived_from", "depends_on"), SOURCES_MAX),
+    **dict.fromkeys(("tags", "people"), limits.TAGS_MAX),
+    "cites": limits.CITATIONS_MAX,
+    **dict.fromkeys(("derived_from", "depends_on"), limits.SOURCES_MAX),
 }
 
 

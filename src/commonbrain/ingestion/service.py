@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
@@ -88,10 +88,10 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import CLAIMED, LinkType
 from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing, State
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Authority, Caller, OnSecret
+from commonbrain.model.scope import Authority, OnSecret
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.repetition import repeated_part
 
@@ -104,12 +104,8 @@ _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remember:
+class Remember(Capability):
     """The write path of one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from commonbrain.integrations import json_clients
 from commonbrain.integrations.codex import CodexConfig
 from commonbrain.integrations.entry import (
     SERVER,
@@ -32,19 +33,6 @@ from commonbrain.integrations.hooks_file import (
     HooksFile,
     with_status_line,
     without_status_line,
-)
-from commonbrain.integrations.json_clients import (
-    CLAUDE_CODE,
-    CLAUDE_DESKTOP,
-    CLINE,
-    COPILOT,
-    CURSOR,
-    GEMINI,
-    OPENCODE,
-    QWEN,
-    VSCODE,
-    WINDSURF,
-    ZED,
 )
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 
@@ -183,19 +171,19 @@ def _replace_file(target: Path, text: str, *, mode: int) -> None:
 CLIENTS: Final[Mapping[str, Client]] = {
     client.name: client
     for client in (
-        CLAUDE_CODE,
+        json_clients.CLAUDE_CODE,
         CodexConfig(),
-        CURSOR,
-        GEMINI,
-        OPENCODE,
-        VSCODE,
-        CLAUDE_DESKTOP,
-        WINDSURF,
-        ZED,
-        CLINE,
-        COPILOT,
+        json_clients.CURSOR,
+        json_clients.GEMINI,
+        json_clients.OPENCODE,
+        json_clients.VSCODE,
+        json_clients.CLAUDE_DESKTOP,
+        json_clients.WINDSURF,
+        json_clients.ZED,
+        json_clients.CLINE,
+        json_clients.COPILOT,
         GooseConfig(),
-        QWEN,
+        json_clients.QWEN,
     )
 }
 

@@ -5,7 +5,6 @@ layout does not allow it (servers in one inline table), the TOML editor changes 
 parsed again: only this entry may differ.
 """
 
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +24,7 @@ from commonbrain.integrations.entry import (
     invalid_file_error,
     merge_entry,
 )
+from commonbrain.integrations.json_clients import in_named_folder
 from commonbrain.model.errors import InvalidInputError, RejectedError
 
 _SERVERS: Final = "mcp_servers"
@@ -46,8 +46,7 @@ class CodexConfig:
     def path(self, scope: str) -> Path:
         """Return the file, with CODEX_HOME as in Codex; all scopes share it."""
         del scope
-        folder = os.environ.get("CODEX_HOME")
-        return (Path(folder) if folder else Path.home() / ".codex") / "config.toml"
+        return in_named_folder("CODEX_HOME", ".codex", "config.toml")()
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
         """Add the entry's table at the end, or change it in place."""

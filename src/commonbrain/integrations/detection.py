@@ -1,6 +1,5 @@
 """Which clients are on this machine: `TRACES` has a row for each of `CLIENTS`."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.integrations import CLIENTS
-from commonbrain.integrations.json_clients import in_home_folder
+from commonbrain.integrations.json_clients import in_home_folder, in_named_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +29,14 @@ class FoundClient:
     """Its file, its folder or its program."""
 
 
-def _claude_folder() -> Path:
-    folder = os.environ.get("CLAUDE_CONFIG_DIR")
-    return Path(folder) if folder else Path.home() / ".claude"
-
-
 def _above(client: str, levels: int) -> Callable[[], Path]:
     return lambda: CLIENTS[client].path("user").parents[levels]
 
 
 TRACES: Final[Mapping[str, Traces]] = {
-    "claude-code": Traces(folder=_claude_folder, commands=("claude",)),
+    "claude-code": Traces(
+        folder=in_named_folder("CLAUDE_CONFIG_DIR", ".claude"), commands=("claude",)
+    ),
     "codex": Traces(commands=("codex",)),
     "cursor": Traces(commands=("cursor", "cursor-agent")),
     "gemini": Traces(commands=("gemini",)),

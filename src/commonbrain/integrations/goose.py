@@ -6,7 +6,6 @@ empty, and one document. Its file is the only one in YAML, for which a library i
 """
 
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from commonbrain.integrations.entry import (
     merge_entry,
     proxy_entry,
 )
-from commonbrain.integrations.json_clients import command_and_args
+from commonbrain.integrations.json_clients import command_and_args, in_named_folder
 from commonbrain.model.errors import RejectedError
 
 _EXTENSIONS: Final = re.compile(r"""(["']?)extensions\1\s*:(?P<value>.*)""")
@@ -49,11 +48,8 @@ class GooseConfig:
         """Return the file of https://block.github.io/goose/docs/guides/config-file."""
         del scope
         if sys.platform == "win32":
-            folder = user_config_path("goose", "Block", roaming=True) / "config"
-        else:
-            given = os.environ.get("XDG_CONFIG_HOME")
-            folder = (Path(given) if given else Path.home() / ".config") / "goose"
-        return folder / "config.yaml"
+            return user_config_path("goose", "Block", roaming=True) / "config" / "config.yaml"
+        return in_named_folder("XDG_CONFIG_HOME", ".config", "goose", "config.yaml")()
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
         """Add the entry at the end of the extensions, or replace it there."""

@@ -16,12 +16,12 @@ from typing import Any, Final, cast
 from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook
 from commonbrain.integrations.entry import SERVER
 from commonbrain.integrations.json_clients import (
-    copilot_folder,
+    QWEN_FILE,
     in_current_folder,
     in_home_folder,
+    in_named_folder,
     object_member,
     parse_settings,
-    qwen_file,
 )
 from commonbrain.integrations.json_text import JsonObject
 from commonbrain.model.errors import InvalidInputError, RejectedError
@@ -260,23 +260,20 @@ def _in_seconds(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
     return {"type": "command", **_as_is(hook, words), "timeoutSec": _timeout_s(hook)}
 
 
-def _claude_file() -> Path:
-    folder = os.environ.get("CLAUDE_CONFIG_DIR")
-    return (Path(folder) if folder else Path.home() / ".claude") / "settings.json"
-
-
-def _codex_file() -> Path:
-    folder = os.environ.get("CODEX_HOME")
-    return (Path(folder) if folder else Path.home() / ".codex") / "hooks.json"
-
-
 _ROWS: Final = (
     HooksFile(
         client="claude-code",
-        files={"user": _claude_file, "project": in_current_folder(".claude", "settings.json")},
+        files={
+            "user": in_named_folder("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+            "project": in_current_folder(".claude", "settings.json"),
+        },
         shape=_without_shell,
     ),
-    HooksFile(client="codex", files={"user": _codex_file}, shape=_grouped),
+    HooksFile(
+        client="codex",
+        files={"user": in_named_folder("CODEX_HOME", ".codex", "hooks.json")},
+        shape=_grouped,
+    ),
     HooksFile(
         client="cursor",
         files={
@@ -297,13 +294,13 @@ _ROWS: Final = (
     ),
     HooksFile(
         client="qwen",
-        files={"user": qwen_file, "project": in_current_folder(".qwen", "settings.json")},
+        files={"user": QWEN_FILE, "project": in_current_folder(".qwen", "settings.json")},
         shape=_in_milliseconds,
         has_comments=True,
     ),
     HooksFile(
         client="copilot",
-        files={"user": lambda: copilot_folder() / "hooks" / f"{SERVER}.json"},
+        files={"user": in_named_folder("COPILOT_HOME", ".copilot", "hooks", f"{SERVER}.json")},
         shape=_in_seconds,
         head={"version": 1},
     ),

@@ -125,10 +125,12 @@ def in_home_folder(*parts: str) -> Callable[[], Path]:
     return lambda: Path.home().joinpath(*parts)
 
 
-def _user_file() -> Path:
-    """Return Claude Code's file, with CLAUDE_CONFIG_DIR."""
-    folder = os.environ.get("CLAUDE_CONFIG_DIR")
-    return (Path(folder) if folder else Path.home()) / ".claude.json"
+def in_named_folder(variable: str, usual: str, *parts: str) -> Callable[[], Path]:
+    """Make a function that returns a path below a folder, which a variable may name.
+
+    Otherwise the folder is `usual`, below the user's home.
+    """
+    return lambda: Path(os.environ.get(variable) or Path.home() / usual).joinpath(*parts)
 
 
 def _claude_shape(entry: ServerTarget) -> Mapping[str, object]:
@@ -145,7 +147,10 @@ def _claude_shape(entry: ServerTarget) -> Mapping[str, object]:
 
 CLAUDE_CODE: Final = JsonFile(
     name="claude-code",
-    files={"user": _user_file, "project": in_current_folder(".mcp.json")},
+    files={
+        "user": in_named_folder("CLAUDE_CONFIG_DIR", "", ".claude.json"),
+        "project": in_current_folder(".mcp.json"),
+    },
     servers="mcpServers",
     shape=_claude_shape,
     has_comments=False,
@@ -185,10 +190,7 @@ GEMINI: Final = JsonFile(
 )
 
 
-def qwen_file() -> Path:
-    """Return Qwen Code's file, with QWEN_HOME."""
-    folder = os.environ.get("QWEN_HOME")
-    return (Path(folder) if folder else Path.home() / ".qwen") / "settings.json"
+QWEN_FILE: Final = in_named_folder("QWEN_HOME", ".qwen", "settings.json")
 
 
 def _qwen_shape(entry: ServerTarget) -> Mapping[str, object]:
@@ -200,7 +202,7 @@ def _qwen_shape(entry: ServerTarget) -> Mapping[str, object]:
 
 QWEN: Final = JsonFile(
     name="qwen",
-    files={"user": qwen_file, "project": in_current_folder(".qwen", "settings.json")},
+    files={"user": QWEN_FILE, "project": in_current_folder(".qwen", "settings.json")},
     servers="mcpServers",
     shape=_qwen_shape,
 )
@@ -208,8 +210,7 @@ QWEN: Final = JsonFile(
 
 def _opencode_user_file() -> Path:
     """Return opencode's file, with XDG_CONFIG_HOME on every system."""
-    folder = os.environ.get("XDG_CONFIG_HOME")
-    return _in((Path(folder) if folder else Path.home() / ".config") / "opencode")
+    return _in(in_named_folder("XDG_CONFIG_HOME", ".config", "opencode")())
 
 
 def _project_file() -> Path:
@@ -302,8 +303,9 @@ def _zed_file() -> Path:
     """Return the file of https://zed.dev/docs/configuring-zed, which macOS has in `.config` too."""
     if sys.platform == "win32":
         return user_config_path("Zed", appauthor=False, roaming=True) / "settings.json"
-    folder = os.environ.get("XDG_CONFIG_HOME") if sys.platform == "linux" else None
-    return (Path(folder) if folder else Path.home() / ".config") / "zed" / "settings.json"
+    if sys.platform == "linux":
+        return in_named_folder("XDG_CONFIG_HOME", ".config", "zed", "settings.json")()
+    return Path.home() / ".config" / "zed" / "settings.json"
 
 
 def _zed_shape(entry: ServerTarget) -> Mapping[str, object]:
@@ -338,19 +340,14 @@ CLINE: Final = JsonFile(
 )
 
 
-def copilot_folder() -> Path:
-    """Return the folder of GitHub Copilot CLI, with COPILOT_HOME (`copilot help environment`)."""
-    folder = os.environ.get("COPILOT_HOME")
-    return Path(folder) if folder else Path.home() / ".copilot"
-
-
 def _copilot_shape(entry: ServerTarget) -> Mapping[str, object]:
     return {"type": "local", **_plain_shape(entry), "tools": ["*"]}
 
 
 COPILOT: Final = JsonFile(
     name="copilot",
-    files={"user": lambda: copilot_folder() / "mcp-config.json"},
+    # See `copilot help environment`.
+    files={"user": in_named_folder("COPILOT_HOME", ".copilot", "mcp-config.json")},
     servers="mcpServers",
     shape=_copilot_shape,
     has_comments=False,

@@ -9,14 +9,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.model import limits
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.limits import (
-    CASCADE_AT_ONCE,
-    CASCADE_STEP,
-    CASCADE_STEPS_MAX,
-    CAUSES_AT_ONCE,
-)
 from commonbrain.model.links import DISAGREEMENTS, Link
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.revision import SYSTEM_AGENT, Action, Revision
@@ -265,7 +260,7 @@ class Propagation:
 
 
 def propagate(
-    tx: Transaction, change_context: ChangeContext, *, limit: int = CASCADE_AT_ONCE
+    tx: Transaction, change_context: ChangeContext, *, limit: int = limits.CASCADE_AT_ONCE
 ) -> Propagation:
     """Update the dependents of everything this transaction changed.
 
@@ -275,7 +270,7 @@ def propagate(
     own = _reconcile(tx, tx.reviews.listed(), change_context=change_context, limit=limit)
     if own.is_cut:
         return own
-    due = tx.reviews.due(change_context.at, limit=CAUSES_AT_ONCE + 1)
+    due = tx.reviews.due(change_context.at, limit=limits.CAUSES_AT_ONCE + 1)
     system_context = replace(
         change_context, caller=replace(change_context.caller, agent=SYSTEM_AGENT, session=None)
     )
@@ -317,7 +312,7 @@ def _reconcile(
 def _step(
     tx: Transaction, causes: Sequence[int], *, change_context: ChangeContext, limit: int
 ) -> Propagation:
-    due = causes[:CAUSES_AT_ONCE]
+    due = causes[: limits.CAUSES_AT_ONCE]
     standings = tx.graph.support_statuses(due)
     invalidations = find_invalidations(tx, standings, now=change_context.at)
     changed: set[int] = set()
@@ -353,7 +348,7 @@ def continue_propagation(services: Services, caller: Caller) -> None:
     The change and every finished step are durable; the next writer continues after a failure.
     """
     with suppress(UnavailableError):
-        for _ in range(CASCADE_STEPS_MAX):
+        for _ in range(limits.CASCADE_STEPS_MAX):
             change_context = ChangeContext(
                 action=Action.CASCADE, caller=caller, at=services.clock.now()
             )
@@ -361,7 +356,7 @@ def continue_propagation(services: Services, caller: Caller) -> None:
                 if not tx.reviews.due(change_context.at, limit=1):
                     return
             with services.store.begin(caller.tenant) as tx:
-                propagate(tx, change_context, limit=CASCADE_STEP)
+                propagate(tx, change_context, limit=limits.CASCADE_STEP)
 
 
 def mark_erased(tx: Transaction, id_: int, *, change_context: ChangeContext) -> list[int]:

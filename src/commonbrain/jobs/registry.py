@@ -10,19 +10,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.extras import is_installed, load_row
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import (
-    EVALUATION_MEMORIES_MIN,
-    JOB_ATTEMPTS,
-    JOB_GIVEN_BYTES_MAX,
-    LESSONS_ASKED_MIN,
-    LESSONS_MAX,
-    LOOKBACK_DAYS_MAX,
-    LOOKBACK_DAYS_MIN,
-    REFLECT_CANDIDATES_MAX,
-    REFLECT_HOURS_MAX,
-    SETTLED_DAYS,
-)
 from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
 
@@ -90,7 +79,7 @@ class JobKind:
     """Whether only programs of the store's embedding space can run the job."""
     limit: timedelta = timedelta(hours=1)
     """Time limit of one attempt."""
-    attempts: int = JOB_ATTEMPTS
+    attempts: int = limits.JOB_ATTEMPTS
     backoff: timedelta = timedelta(seconds=30)
     """Delay before the first retry."""
     every: timedelta | None = None
@@ -124,7 +113,7 @@ def _is_evaluated(tx: Transaction) -> bool:
     """Return whether the package that evaluates is installed, and the store is large enough."""
     return (
         is_installed("commonbrain_evals")
-        and sum(tx.memories.counts().values()) >= EVALUATION_MEMORIES_MIN
+        and sum(tx.memories.counts().values()) >= limits.EVALUATION_MEMORIES_MIN
     )
 
 
@@ -150,15 +139,15 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "train_salience": JobKind(
         purpose="Train the salience of new memories on the use of earlier ones.",
         extra="learn",
-        parameters={"lookback_days": _is_within(SETTLED_DAYS + 1, LOOKBACK_DAYS_MAX)},
+        parameters={"lookback_days": _is_within(limits.SETTLED_DAYS + 1, limits.LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
         extra="learn",
         parameters={
-            "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
-            "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
+            "lookback_days": _is_within(limits.LOOKBACK_DAYS_MIN, limits.LOOKBACK_DAYS_MAX),
+            "min_marked": _is_within(limits.LESSONS_ASKED_MIN, limits.LESSONS_MAX),
         },
         role=Role.ADMIN,
     ),
@@ -166,8 +155,8 @@ JOBS: Final[Mapping[str, JobKind]] = {
         purpose="Summarize events into episodes, and propose the facts they state.",
         handle=deferred("commonbrain.consolidation.reflection_job:reflect"),
         parameters={
-            "window_hours": _is_within(1, REFLECT_HOURS_MAX),
-            "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
+            "window_hours": _is_within(1, limits.REFLECT_HOURS_MAX),
+            "max_candidates": _is_within(1, limits.REFLECT_CANDIDATES_MAX),
             "project": _is_name,
         },
         role=Role.WRITER,
@@ -267,9 +256,9 @@ def check_arguments(name: str, given: Mapping[str, object]) -> None:
 
     """
     size = len(json.dumps(dict(given), ensure_ascii=False, default=str).encode())
-    if size > JOB_GIVEN_BYTES_MAX:
+    if size > limits.JOB_GIVEN_BYTES_MAX:
         raise InvalidInputError(
-            f"{name} is given {size:,} bytes; {JOB_GIVEN_BYTES_MAX:,} are allowed.",
+            f"{name} is given {size:,} bytes; {limits.JOB_GIVEN_BYTES_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Ask for less at once.",
         )

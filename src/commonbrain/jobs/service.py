@@ -15,7 +15,7 @@ from commonbrain.consolidation.artifact_cleanup import (
 )
 from commonbrain.ingestion.validation import check_address
 from commonbrain.jobs.registry import check_arguments, kind_of
-from commonbrain.model import ids
+from commonbrain.model import ids, limits
 from commonbrain.model.errors import (
     CommonbrainError,
     InvalidInputError,
@@ -24,18 +24,10 @@ from commonbrain.model.errors import (
     parse_choice,
 )
 from commonbrain.model.jobs import FAILED, LIVE, Job, JobState
-from commonbrain.model.limits import (
-    ARCHIVE_RETENTION_H,
-    JOBS_LIVE_MAX,
-    JOBS_PAGE_DEFAULT,
-    JOBS_PAGE_MAX,
-    SENT_IMPORTS_MAX,
-    UPLOAD_RETENTION_DAYS,
-)
 from commonbrain.model.paging import Listing
-from commonbrain.model.scope import LOCAL_TENANT, Authority, Caller, Role, who_may
+from commonbrain.model.scope import LOCAL_TENANT, Authority, Role, who_may
 from commonbrain.security.authority import check_is_person
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.storage.uploads import Upload, check_packed
@@ -51,7 +43,7 @@ from commonbrain.transfer.merge import OWN_FORMAT
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-UPLOAD_RETENTION: Final = timedelta(days=UPLOAD_RETENTION_DAYS)
+UPLOAD_RETENTION: Final = timedelta(days=limits.UPLOAD_RETENTION_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,19 +93,15 @@ class JobsReply:
     """Jobs after this page; 1,000 means 1,000 or more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(Capability):
     """Jobs of one caller: admins see all jobs of the tenant, others their own."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,
         *,
         state: JobState | str | None = None,
         kind: str | None = None,
-        limit: int = JOBS_PAGE_DEFAULT,
+        limit: int = limits.JOBS_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> JobsReply:
         """List jobs, newest first.
@@ -131,7 +119,7 @@ class Jobs:
         """
         filters = {"state": state, "kind": kind}
         listing = Listing(name="jobs", limit=limit, cursor=cursor, filters=filters)
-        after = listing.checked(JOBS_PAGE_MAX).after(int)
+        after = listing.checked(limits.JOBS_PAGE_MAX).after(int)
         filter_ = JobFilter(
             state=None if state is None else parse_choice(JobState, state),
             kind=kind,
@@ -292,7 +280,7 @@ class Jobs:
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
             job = self._own(tx, id_)
-        retention, now = timedelta(hours=ARCHIVE_RETENTION_H), self.services.clock.now()
+        retention, now = timedelta(hours=limits.ARCHIVE_RETENTION_H), self.services.clock.now()
         is_retained = job.finished_at and job.finished_at + retention > now
         is_there = job.kind == EXPORT and job.state is JobState.DONE and "parcel" in job.reached
         if not (is_there and is_retained):
@@ -426,9 +414,9 @@ class Jobs:
 def _check_job_quota(tx: Transaction) -> None:
     counts = tx.jobs.counts()
     live = sum(counts.get(state, 0) for state in LIVE)
-    if live >= JOBS_LIVE_MAX:
+    if live >= limits.JOBS_LIVE_MAX:
         raise RejectedError(
-            f"{live} jobs are unfinished; at most {JOBS_LIVE_MAX} may be.",
+            f"{live} jobs are unfinished; at most {limits.JOBS_LIVE_MAX} may be.",
             code="limit_exceeded",
             hint="Start a worker with `brain worker`, or cancel some.",
         )
@@ -437,12 +425,14 @@ def _check_job_quota(tx: Transaction) -> None:
 def _check_imports(tx: Transaction) -> None:
     """Limit the files of a tenant that wait to be imported."""
     live = sum(
-        tx.jobs.count(JobFilter(state=one, kind="import"), before=None, at_most=SENT_IMPORTS_MAX)
+        tx.jobs.count(
+            JobFilter(state=one, kind="import"), before=None, at_most=limits.SENT_IMPORTS_MAX
+        )
         for one in LIVE
     )
-    if live >= SENT_IMPORTS_MAX:
+    if live >= limits.SENT_IMPORTS_MAX:
         raise RejectedError(
-            f"{live} imports are unfinished; at most {SENT_IMPORTS_MAX} may be.",
+            f"{live} imports are unfinished; at most {limits.SENT_IMPORTS_MAX} may be.",
             code="limit_exceeded",
             hint="Wait until one has ended, or cancel some: job list shows them.",
         )

@@ -35,18 +35,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import GaugeSnapshot
 from commonbrain.services import Services
-from commonbrain.storage.job_queue import (
-    LEASE,
-    MAINTAIN,
-    REFLECT,
-    UPKEEP,
-    JobContext,
-    JobYieldedError,
-    LeaseLostError,
-    WorkerStoppedError,
-    enqueue,
-    key_of,
-)
+from commonbrain.storage import job_queue
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -88,7 +77,7 @@ def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
 
     Kinds without work are recorded in `last_idle` and skipped for an hour.
     """
-    caller = Caller(tenant=tenant, agent=UPKEEP)
+    caller = Caller(tenant=tenant, agent=job_queue.UPKEEP)
     with services.store.snapshot(tenant) as tx:
         due_kinds = _find_due_kinds(tx, services, caller=caller, last_idle=last_idle)
     if not due_kinds:
@@ -99,7 +88,7 @@ def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
         for kind, last in due_kinds.items():
             # Another worker may have created the job meanwhile, and even have finished it.
             if _last_scheduled(tx, kind) == last:
-                enqueue(tx, services, caller=caller, kind=kind, given={}, due_at=due_at)
+                job_queue.enqueue(tx, services, caller=caller, kind=kind, given={}, due_at=due_at)
                 created += 1
     return created
 
@@ -112,7 +101,7 @@ def _find_due_kinds(
     due_kinds: dict[str, datetime | None] = {}
     for name, kind in JOBS.items():
         before = last_idle.get((caller.tenant, name))
-        if name == REFLECT and not services.schedules_reflection:
+        if name == job_queue.REFLECT and not services.schedules_reflection:
             continue
         if kind.every is None or (before is not None and now < before + RECHECK_AFTER):
             continue
@@ -130,7 +119,7 @@ def _last_scheduled(tx: Transaction, kind: str) -> datetime | None:
 
     Jobs requested with arguments, for one agent or as a preview do not replace a scheduled run.
     """
-    return tx.jobs.newest(kind, key=key_of(kind, {}))
+    return tx.jobs.newest(kind, key=job_queue.key_of(kind, {}))
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -340,7 +329,7 @@ class Worker:
         held = (
             job.buried(lost_fault, now=now)
             if is_exhausted
-            else job.claimed(self.name, until=now + LEASE, now=now)
+            else job.claimed(self.name, until=now + job_queue.LEASE, now=now)
         )
         with self.services.store.begin(job.caller.tenant) as tx:
             if not tx.jobs.move(job, held):
@@ -355,7 +344,7 @@ class Worker:
     def _attempt(self, held: Job, *, yields: bool) -> None:
         kind = JOBS[held.kind]
         can_yield = yields and kind.is_resumable and not held.given.get("dry_run")
-        task = JobContext(
+        task = job_queue.JobContext(
             services=self.services.in_background(),
             job=held,
             stop=self.stop,
@@ -368,13 +357,13 @@ class Worker:
             run = partial(kind.handler(held.kind), task)
             with _renewing(task):
                 self.services.audited(held.caller, action=shown, read=run)
-        except WorkerStoppedError as error:
-            if isinstance(error, JobYieldedError):
+        except job_queue.WorkerStoppedError as error:
+            if isinstance(error, job_queue.JobYieldedError):
                 self._must_sweep.set()
             self._end(
                 task, JobEvent.GIVEN_BACK, after=task.job.given_back(self.services.clock.now())
             )
-        except LeaseLostError:
+        except job_queue.LeaseLostError:
             self._ended(JobEvent.LOST, task.job)
         except CommonbrainError as error:
             hint = f" {error.hint}" if error.code == "extra_missing" else ""
@@ -385,7 +374,7 @@ class Worker:
         else:
             self._ended(JobEvent.DONE, task.job)
 
-    def _fail(self, task: JobContext, fault: JobError, *, error: Exception) -> None:
+    def _fail(self, task: job_queue.JobContext, fault: JobError, *, error: Exception) -> None:
         """Schedule a retry, or make a dead letter of a job that failed permanently or too often."""
         now, kind = self.services.clock.now(), JOBS[task.job.kind]
         # Another worker may have the package that this one lacks.
@@ -399,7 +388,7 @@ class Worker:
         again_at = now + backoff(kind.backoff, task.job.attempts)
         self._end(task, JobEvent.FAILED, after=task.job.failed(fault, again_at=again_at))
 
-    def _end(self, task: JobContext, what: JobEvent, *, after: Job) -> None:
+    def _end(self, task: job_queue.JobContext, what: JobEvent, *, after: Job) -> None:
         """Record the end of an attempt; if that fails, the lease expires by itself."""
         with suppress(UnavailableError):
             with self.services.store.begin(task.caller.tenant) as tx:
@@ -428,7 +417,7 @@ def _count_models(cards: Sequence[ModelCard]) -> list[GaugeSnapshot]:
 
 
 @contextmanager
-def _renewing(task: JobContext) -> Generator[None]:
+def _renewing(task: job_queue.JobContext) -> Generator[None]:
     """Renew the lease in a thread while the job runs."""
     is_over = Event()
 
@@ -499,7 +488,7 @@ def run_maintenance_slice(services: Services, *, seconds: float) -> None:
     """
     if not services.has_embedded_worker or seconds <= 0:
         return
-    worker = Worker(services=services, name=make_worker_name(services), kinds=(MAINTAIN,))
+    worker = Worker(services=services, name=make_worker_name(services), kinds=(job_queue.MAINTAIN,))
     over = Timer(seconds, worker.stop.set)
     over.daemon = True
     over.start()

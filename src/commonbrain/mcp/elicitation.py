@@ -11,17 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
+from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    InputRequiredResult,
-)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
@@ -73,7 +66,7 @@ class Questions:
 
     async def ask(
         self, context: ServerRequestContext[Any], reply: ToolReply, *, caller: ToolCaller
-    ) -> ToolReply | InputRequiredResult:
+    ) -> ToolReply | types.InputRequiredResult:
         """Ask about what waits for a person after a call; return the reply, or the question."""
         id_ = _waiting_id(reply)
         is_quiet = anyio.current_time() < self._asked_at + _PAUSE_S
@@ -86,11 +79,11 @@ class Questions:
         question = _Question(id=id_, reply=reply)
         if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
             state = _STATE.dump_json(question).decode()
-            return InputRequiredResult(input_requests={_FIELD: request}, request_state=state)
+            return types.InputRequiredResult(input_requests={_FIELD: request}, request_state=state)
         try:
             answer = await context.session.send_request(
                 request,
-                ElicitResult,
+                types.ElicitResult,
                 request_read_timeout_seconds=self.answer_s,
                 metadata=ServerMessageMetadata(related_request_id=context.request_id),
             )
@@ -100,7 +93,7 @@ class Questions:
         return await self._settle(question, answer, caller=caller)
 
     async def resume(
-        self, params: CallToolRequestParams, *, caller: ToolCaller
+        self, params: types.CallToolRequestParams, *, caller: ToolCaller
     ) -> ToolReply | None:
         """Return the reply to a call that answers a question; None if it is another call."""
         if params.request_state is None:
@@ -108,11 +101,11 @@ class Questions:
         try:
             question = _STATE.validate_json(params.request_state)
         except ValidationError:
-            raise MCPError(INVALID_PARAMS, "invalid: The state is of no question.") from None
+            raise MCPError(types.INVALID_PARAMS, "invalid: The state is of no question.") from None
         answer = (params.input_responses or {}).get(_FIELD)
         return await self._settle(question, answer, caller=caller)
 
-    async def _request(self, id_: str, *, caller: ToolCaller) -> ElicitRequest | None:
+    async def _request(self, id_: str, *, caller: ToolCaller) -> types.ElicitRequest | None:
         """Return the question about a proposal, in the words of the review queue."""
 
         def effects() -> str:
@@ -132,8 +125,8 @@ class Questions:
             f"To confirm it, run in a terminal of your own: brain revise approve {id_} --reason "
             "WHY, or use the page, brain ui. Here you can decline it."
         )
-        form = ElicitRequestFormParams(message=message, requested_schema=_FORM)
-        return ElicitRequest(params=form) if shown else None
+        form = types.ElicitRequestFormParams(message=message, requested_schema=_FORM)
+        return types.ElicitRequest(params=form) if shown else None
 
     async def _settle(
         self, question: _Question, answer: object, *, caller: ToolCaller
@@ -143,7 +136,7 @@ class Questions:
         Claude Code without a user cancels every question: the agent still has to ask.
         """
         is_declined = (
-            isinstance(answer, ElicitResult)
+            isinstance(answer, types.ElicitResult)
             and answer.action == "accept"
             and (answer.content or {}).get(_FIELD) == _DECLINE
         )

@@ -9,21 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
-from mcp.types import (
-    CompleteRequestParams,
-    CompleteResult,
-    Completion,
-    GetPromptResult,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    PromptReference,
-    ReadResourceResult,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-)
-from mcp.types import Resource as McpResource
+from mcp import types
 
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import load_operation
@@ -80,9 +66,9 @@ class Resource:
     is_found: Callable[[Any], bool] = lambda _: True
 
     @property
-    def template(self) -> ResourceTemplate:
+    def template(self) -> types.ResourceTemplate:
         """The template that clients see."""
-        return ResourceTemplate(
+        return types.ResourceTemplate(
             name=self.scheme,
             uri_template=f"{self.scheme}://{{{self.argument}}}",
             description=self.purpose,
@@ -129,22 +115,22 @@ _INBOX: Final = Resource(
     arguments=lambda _: {"op": "inbox"},
     values=lambda _: [],
 )
-LISTED: Final = McpResource(
+LISTED: Final = types.Resource(
     uri=INBOX_URI, name=_INBOX.scheme, description=_INBOX.purpose, mime_type=_PLAIN
 )
 """The only resource without an argument, and the one to subscribe to."""
-PROMPT: Final = Prompt(
+PROMPT: Final = types.Prompt(
     name=STARTUP,
     title="Start up",
     description="Start a session: your rules, open tasks, other active sessions.",
     arguments=[
-        PromptArgument(name="project", description="The repository or topic", required=False),
-        PromptArgument(name="task", description="Your task", required=False),
+        types.PromptArgument(name="project", description="The repository or topic", required=False),
+        types.PromptArgument(name="task", description="Your task", required=False),
     ],
 )
 
 
-def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
+def read_resource(brain: Brain, uri: str) -> types.ReadResourceResult:
     """Read a resource in the operation's text form.
 
     Raises:
@@ -164,10 +150,14 @@ def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
     if not page.is_found(reply):
         raise NotFoundError("There is no such memory or thread.", hint="Check the id.")
     text = inert(operation.render_text(reply))
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
+    return types.ReadResourceResult(
+        contents=[types.TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)]
+    )
 
 
-def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
+def render_startup(
+    brain: Brain, name: str, *, arguments: Mapping[str, str]
+) -> types.GetPromptResult:
     """Boot; return the briefing with two lines on how to use the memory.
 
     Raises:
@@ -182,8 +172,8 @@ def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> 
     boot = load_operation("boot")
     request = boot.request.model_validate(dict(arguments))
     text = f"{boot.render_text(dispatch(boot, brain, request=request))}\n\n{_USAGE_HINT}"
-    described = PromptMessage(role="user", content=TextContent(text=inert(text)))
-    return GetPromptResult(description=PROMPT.description, messages=[described])
+    described = types.PromptMessage(role="user", content=types.TextContent(text=inert(text)))
+    return types.GetPromptResult(description=PROMPT.description, messages=[described])
 
 
 _COMPLETED: Final[Mapping[tuple[str, str], _ValuesOf]] = {
@@ -193,7 +183,7 @@ _COMPLETED: Final[Mapping[tuple[str, str], _ValuesOf]] = {
 """What completes an argument of a prompt or of a template."""
 
 
-def complete_argument(brain: Brain, params: CompleteRequestParams) -> CompleteResult:
+def complete_argument(brain: Brain, params: types.CompleteRequestParams) -> types.CompleteResult:
     """Complete an argument from what the caller may see; others have no completions.
 
     Raises:
@@ -201,7 +191,7 @@ def complete_argument(brain: Brain, params: CompleteRequestParams) -> CompleteRe
 
     """
     reference, begun = params.ref, params.argument.value.casefold()
-    target = reference.name if isinstance(reference, PromptReference) else reference.uri
+    target = reference.name if isinstance(reference, types.PromptReference) else reference.uri
     values_of = _COMPLETED.get((target, params.argument.name))
     known = values_of(brain) if values_of else []
     # First those that begin with the text.
@@ -209,4 +199,4 @@ def complete_argument(brain: Brain, params: CompleteRequestParams) -> CompleteRe
         (one for one in known if begun in one.casefold() and one.isprintable()),
         key=lambda one: not one.casefold().startswith(begun),
     )
-    return CompleteResult(completion=Completion(values=values[:_VALUES_MAX]))
+    return types.CompleteResult(completion=types.Completion(values=values[:_VALUES_MAX]))

@@ -12,37 +12,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    CompleteRequestParams,
-    CompleteResult,
-    GetPromptRequestParams,
-    GetPromptResult,
-    Implementation,
-    InputRequiredResult,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-    jsonrpc_message_adapter,
-)
 from pydantic import ValidationError
 
 from commonbrain.api.dispatch import CallContext
@@ -50,6 +24,7 @@ from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport
 from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
+from commonbrain.mcp import resources, tool_calls
 from commonbrain.mcp.connections import (
     ClientName,
     Connection,
@@ -61,29 +36,7 @@ from commonbrain.mcp.connections import (
 )
 from commonbrain.mcp.elicitation import ANSWER_S, Questions
 from commonbrain.mcp.replay import describe_malformed, parse_object
-from commonbrain.mcp.resources import (
-    INBOX_URI,
-    LISTED,
-    PROMPT,
-    RESOURCE_TYPES,
-    complete_argument,
-    read_resource,
-    render_startup,
-)
 from commonbrain.mcp.subscriptions import InboxServer, Subscriptions, background_tasks
-from commonbrain.mcp.tool_calls import (
-    BOOT,
-    CALLS_AT_ONCE_MAX,
-    INTERNAL_ERROR_HINT,
-    INTERNAL_ERROR_TEXT,
-    REQUESTS_MAX,
-    SESSION_ARGUMENT,
-    Delivery,
-    ToolCaller,
-    ToolReply,
-    failure,
-    run_tool,
-)
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.callers import acts_for_owner
@@ -116,7 +69,7 @@ Message = ServerRequestContext[Any]
 """One message of a client, with its transport context."""
 
 
-class MessageCaller(ToolCaller, Protocol):
+class MessageCaller(tool_calls.ToolCaller, Protocol):
     """The caller of one message."""
 
     def role(self) -> Role:
@@ -144,7 +97,7 @@ class MessageCaller(ToolCaller, Protocol):
         ...
 
 
-def client_of(context: Message) -> Implementation | None:
+def client_of(context: Message) -> types.Implementation | None:
     """Return the client's name and version, if it sent them."""
     parameters = context.session.client_params
     return parameters.client_info if parameters else None
@@ -166,8 +119,8 @@ class _Handlers:
         return tools_of(self.profile)
 
     async def list_tools(
-        self, context: Message, _params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
+        self, context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         """List the tools that the client's role may use; too few to need pages."""
         caller = self.caller_of(context)
         tools = [
@@ -176,11 +129,11 @@ class _Handlers:
         ]
         # The role last: finding it starts to open the brain, which would delay this reply.
         role = caller.role()
-        return ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
+        return types.ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
 
     async def call_tool(
-        self, context: Message, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+        self, context: Message, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Run an operation, unless the call answers a question; it may end with a question."""
         if self.questions is None:
             return _to_result(await self._run_tool(context, params))
@@ -189,20 +142,22 @@ class _Handlers:
         if reply is None:
             done = await self._run_tool(context, params)
             reply = await self.questions.ask(context, done, caller=caller)
-        return reply if isinstance(reply, InputRequiredResult) else _to_result(reply)
+        return reply if isinstance(reply, types.InputRequiredResult) else _to_result(reply)
 
-    async def _run_tool(self, context: Message, params: CallToolRequestParams) -> ToolReply:
+    async def _run_tool(
+        self, context: Message, params: types.CallToolRequestParams
+    ) -> tool_calls.ToolReply:
         """Run an operation in a thread and reply after the commit."""
         operation = self.tools.get(params.name)
         if operation is None:
-            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
         caller = self.caller_of(context)
         call = partial(
-            run_tool,
+            tool_calls.run_tool,
             operation,
             params.arguments or {},
             caller=caller,
-            delivery=context.request if isinstance(context.request, Delivery) else None,
+            delivery=context.request if isinstance(context.request, tool_calls.Delivery) else None,
             takes_session=caller.takes_session,
         )
 
@@ -213,57 +168,68 @@ class _Handlers:
         try:
             return await self.threads.run(call, on_refusal=record_refusal)
         except (UnavailableError, LimitExceededError) as error:
-            return failure(caller.redact_error(error))
+            return tool_calls.failure(caller.redact_error(error))
 
     async def list_prompts(
-        self, _context: Message, _params: PaginatedRequestParams | None
-    ) -> ListPromptsResult:
+        self, _context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
         """List the only prompt."""
-        return ListPromptsResult(prompts=[PROMPT])
+        return types.ListPromptsResult(prompts=[resources.PROMPT])
 
-    async def get_prompt(self, context: Message, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(
+        self, context: Message, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
         """Boot and return the briefing."""
         given = params.arguments or {}
         return await self._respond(
-            context, lambda brain: render_startup(brain, params.name, arguments=given), starts=True
+            context,
+            lambda brain: resources.render_startup(brain, params.name, arguments=given),
+            starts=True,
         )
 
     async def list_resources(
-        self, _context: Message, _params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+        self, _context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         """List the inbox: every memory is a resource too, and recall finds them."""
-        return ListResourcesResult(resources=[LISTED])
+        return types.ListResourcesResult(resources=[resources.LISTED])
 
     async def list_templates(
-        self, _context: Message, _params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, _context: Message, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         """List the URI templates."""
-        return ListResourceTemplatesResult(
-            resource_templates=[page.template for page in RESOURCE_TYPES.values()]
+        return types.ListResourceTemplatesResult(
+            resource_templates=[page.template for page in resources.RESOURCE_TYPES.values()]
         )
 
     async def read_resource(
-        self, context: Message, params: ReadResourceRequestParams
-    ) -> ReadResourceResult:
+        self, context: Message, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         """Read one resource."""
         uri = str(params.uri)
-        starts = uri.startswith(f"{BOOT}://")
+        starts = uri.startswith(f"{tool_calls.BOOT}://")
         return await self._respond(
-            context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
+            context,
+            lambda brain: resources.read_resource(brain, uri),
+            about={"uri": uri},
+            starts=starts,
         )
 
     async def open_inbox(self, context: Message) -> Brain:
         """Return the brain of a caller who may read the inbox."""
 
         def read(brain: Brain) -> Brain:
-            read_resource(brain, INBOX_URI)
+            resources.read_resource(brain, resources.INBOX_URI)
             return brain
 
-        return await self._respond(context, read, about={"uri": INBOX_URI})
+        return await self._respond(context, read, about={"uri": resources.INBOX_URI})
 
-    async def complete(self, context: Message, params: CompleteRequestParams) -> CompleteResult:
+    async def complete(
+        self, context: Message, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
         """Complete an argument of the prompt or of a template."""
-        return await self._respond(context, lambda brain: complete_argument(brain, params))
+        return await self._respond(
+            context, lambda brain: resources.complete_argument(brain, params)
+        )
 
     async def _respond(
         self,
@@ -281,20 +247,23 @@ class _Handlers:
                 return make(caller.brain(starts=starts))
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
-                raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
+                raise MCPError(types.INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
                 redacted = caller.redact_error(error)
-                raise MCPError(INVALID_PARAMS, f"{redacted.code}: {redacted}", about) from None
+                raise MCPError(
+                    types.INVALID_PARAMS, f"{redacted.code}: {redacted}", about
+                ) from None
             except Exception as error:
                 _LOG.exception("a prompt or resource failed")
                 raise MCPError(
-                    INTERNAL_ERROR, f"internal: {INTERNAL_ERROR_TEXT} {INTERNAL_ERROR_HINT}"
+                    types.INTERNAL_ERROR,
+                    f"internal: {tool_calls.INTERNAL_ERROR_TEXT} {tool_calls.INTERNAL_ERROR_HINT}",
                 ) from error
 
         try:
             return await self.threads.run(run)
         except (UnavailableError, LimitExceededError) as error:
-            raise MCPError(INTERNAL_ERROR, f"{error.code}: {error}") from None
+            raise MCPError(types.INTERNAL_ERROR, f"{error.code}: {error}") from None
 
 
 def build_server(
@@ -319,7 +288,9 @@ def build_server(
         warm=warm,
     )
     return server_of(
-        _named_in_message(caller), threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile
+        _named_in_message(caller),
+        threads=ThreadLimiter(tool_calls.CALLS_AT_ONCE_MAX),
+        profile=profile,
     )
 
 
@@ -440,13 +411,13 @@ async def _stop_on_signal(close: Callable[[], None]) -> None:
 
 
 @cache
-def _tool(name: str, *, takes_session: bool = False) -> Tool:
+def _tool(name: str, *, takes_session: bool = False) -> types.Tool:
     """Build a tool once: its schemas take 10 ms, and a shared server lists it often."""
     operation = load_operation(name)
     input_schema = compact_schema(operation.request)
     if takes_session:
-        input_schema["properties"][SESSION_ARGUMENT] = {"type": "string"}
-    return Tool(
+        input_schema["properties"][tool_calls.SESSION_ARGUMENT] = {"type": "string"}
+    return types.Tool(
         name=operation.name,
         title=operation.title,
         description=operation.purpose,
@@ -454,7 +425,7 @@ def _tool(name: str, *, takes_session: bool = False) -> Tool:
         output_schema=outline_schema(
             operation.agent_reply_adapter.json_schema(mode="serialization")
         ),
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             read_only_hint=operation.is_read_only,
             destructive_hint=operation.is_destructive,
             idempotent_hint=operation.is_idempotent,
@@ -467,9 +438,9 @@ def _tool(name: str, *, takes_session: bool = False) -> Tool:
     )
 
 
-def _to_result(reply: ToolReply) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(text=reply.text)],
+def _to_result(reply: tool_calls.ToolReply) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=reply.text)],
         structured_content=reply.structured,
         is_error=reply.is_error,
     )
@@ -486,7 +457,7 @@ async def serve_lines(
     caller: StdioCaller,
     threads: ThreadLimiter,
     profile: Profile,
-    label: Callable[[bytes], Delivery | None],
+    label: Callable[[bytes], tool_calls.Delivery | None],
 ) -> None:
     """Serve a client until its connection ends.
 
@@ -507,7 +478,7 @@ async def serve_lines(
 async def _messages(
     stream: Lines,
     *,
-    label: Callable[[bytes], Delivery | None],
+    label: Callable[[bytes], tool_calls.Delivery | None],
 ) -> AsyncGenerator[
     tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception],
@@ -517,7 +488,7 @@ async def _messages(
     """Convert between lines and messages; a client that does not read holds up itself alone."""
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    free = anyio.Semaphore(REQUESTS_MAX)
+    free = anyio.Semaphore(tool_calls.REQUESTS_MAX)
 
     async def settle() -> None:
         free.release()
@@ -531,18 +502,18 @@ async def _messages(
                     if one is None:
                         await stream.write(describe_malformed(line.partition(b" ")[2]))
                         continue
-                    if isinstance(one.message, JSONRPCRequest):
+                    if isinstance(one.message, types.JSONRPCRequest):
                         await free.acquire()
                     await to_server.send(one)
                 # Calls in progress are cancelled without an answer when the stream closes.
                 with anyio.move_on_after(_FINISH_S):
-                    for _ in range(REQUESTS_MAX):
+                    for _ in range(tool_calls.REQUESTS_MAX):
                         await free.acquire()
 
     async def write() -> None:
         async with from_server:
             async for one in from_server:
-                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                if isinstance(one.message, types.JSONRPCResponse | types.JSONRPCError):
                     free.release()
                 text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stream.write(text.encode() + b"\n")
@@ -556,7 +527,7 @@ async def _messages(
 def _decode(
     line: bytes,
     *,
-    label: Callable[[bytes], Delivery | None],
+    label: Callable[[bytes], tool_calls.Delivery | None],
     settle: Callable[[], Awaitable[None]],
 ) -> SessionMessage | None:
     """Decode a message of a client; None if it is malformed.
@@ -569,12 +540,12 @@ def _decode(
     """
     number, _, text = line.partition(b" ")
     try:
-        message = jsonrpc_message_adapter.validate_json(
+        message = types.jsonrpc_message_adapter.validate_json(
             text.decode(errors="replace"), by_name=False
         )
     except ValueError:
         return None
-    if isinstance(message, JSONRPCNotification) and "id" in parse_object(text):
+    if isinstance(message, types.JSONRPCNotification) and "id" in parse_object(text):
         # Its id is neither a text nor a number, but its client waits.
         return None
     about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)

@@ -9,20 +9,11 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
+from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INVALID_PARAMS,
-    EmptyResult,
-    ServerCapabilities,
-    SubscribeRequestParams,
-    SubscriptionFilter,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-    UnsubscribeRequestParams,
-)
 
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
@@ -42,7 +33,7 @@ class InboxServer(Server[Any]):
         self,
         *args: Any,  # noqa: ANN401 as the library has them
         **more: Any,  # noqa: ANN401
-    ) -> ServerCapabilities:
+    ) -> types.ServerCapabilities:
         """Return what the library derives, without changes of lists."""
         capabilities = super().get_capabilities(*args, **more)
         for one in (capabilities.tools, capabilities.prompts, capabilities.resources):
@@ -73,19 +64,20 @@ class Subscriptions:
     _subscribed: anyio.CancelScope | None = None
 
     async def listen(
-        self, context: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
+        self, context: ServerRequestContext[Any], params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
         """Serve one stream until the client ends it, or its credential is no longer valid.
 
         The acknowledgement names the inbox alone: lists do not change.
         """
         _check_is_inbox(*(params.notifications.resource_subscriptions or ()))
-        inbox = SubscriptionFilter(resource_subscriptions=[INBOX_URI])
+        inbox = types.SubscriptionFilter(resource_subscriptions=[INBOX_URI])
         brain = await self.open_inbox(context)
         agent = (brain.caller.tenant, brain.caller.agent)
         if self._streams[agent] >= _STREAMS_MAX:
             raise MCPError(
-                INVALID_PARAMS, f"limit_exceeded: An agent has at most {_STREAMS_MAX} streams."
+                types.INVALID_PARAMS,
+                f"limit_exceeded: An agent has at most {_STREAMS_MAX} streams.",
             )
         bus = InMemorySubscriptionBus()
         stream = ListenHandler(bus)
@@ -96,7 +88,7 @@ class Subscriptions:
             stream.close()
 
         self._streams[agent] += 1
-        result = SubscriptionsListenResult()
+        result = types.SubscriptionsListenResult()
         try:
             async with anyio.create_task_group() as tasks:
                 # It starts when the stream first waits, and that has subscribed to the bus by then.
@@ -108,8 +100,8 @@ class Subscriptions:
         return result
 
     async def subscribe(
-        self, context: ServerRequestContext[Any], params: SubscribeRequestParams
-    ) -> EmptyResult:
+        self, context: ServerRequestContext[Any], params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
         """Notify the client of a connection of arrivals, until it unsubscribes or ends."""
         _check_is_inbox(str(params.uri))
         brain = await self.open_inbox(context)
@@ -119,15 +111,15 @@ class Subscriptions:
         notify = partial(context.session.send_resource_updated, INBOX_URI)
         watch = partial(self._watch, notify=notify, within=self._subscribed)
         tasks.start_soon(watch, context, brain)
-        return EmptyResult()
+        return types.EmptyResult()
 
     async def unsubscribe(
-        self, _context: ServerRequestContext[Any], params: UnsubscribeRequestParams
-    ) -> EmptyResult:
+        self, _context: ServerRequestContext[Any], params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
         """End the subscription; nothing happens if there is none."""
         _check_is_inbox(str(params.uri))
         self._cancel()
-        return EmptyResult()
+        return types.EmptyResult()
 
     def _cancel(self) -> None:
         if self._subscribed is not None:
@@ -160,6 +152,6 @@ def _check_is_inbox(*uris: str) -> None:
     if set(uris) != {INBOX_URI}:
         refused = ", ".join(uris)[:100] or "lists"
         raise MCPError(
-            INVALID_PARAMS,
+            types.INVALID_PARAMS,
             f"not_found: There are no subscriptions to {refused}, only to {INBOX_URI}.",
         )

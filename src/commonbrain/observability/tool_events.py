@@ -13,14 +13,9 @@ from typing import Any, Final, cast
 
 from commonbrain.clock import Clock
 from commonbrain.folders import make_private_folder
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.ids import parse
-from commonbrain.model.limits import (
-    EARLY_EVENTS_MAX,
-    EARLY_EVENTS_RETENTION_H,
-    EVENT_ARGS_CHARS_MAX,
-    SLOW_CALL_MS,
-)
 from commonbrain.model.query import FeedbackEvent
 from commonbrain.model.values import asdict, dataclass
 
@@ -59,7 +54,7 @@ class ToolEvent:
     @property
     def is_slow(self) -> bool:
         """Whether the call took longer than `SLOW_CALL_MS`."""
-        return self.duration_ms > SLOW_CALL_MS
+        return self.duration_ms > limits.SLOW_CALL_MS
 
 
 def visible_parameters(
@@ -75,8 +70,8 @@ def visible_parameters(
     known = words or {}
     parts = (f"{name}={_shape(one, known.get(name, frozenset()))}" for name, one in given.items())
     line = " ".join(parts)
-    is_long = len(line) > EVENT_ARGS_CHARS_MAX
-    return line[: EVENT_ARGS_CHARS_MAX - len(_CUT)] + _CUT if is_long else line
+    is_long = len(line) > limits.EVENT_ARGS_CHARS_MAX
+    return line[: limits.EVENT_ARGS_CHARS_MAX - len(_CUT)] + _CUT if is_long else line
 
 
 def _shape(value: object, words: frozenset[str]) -> str:
@@ -138,7 +133,7 @@ class EarlyEventFile:
         try:
             make_private_folder(self.path.parent)
             with self._lock():
-                self._write([*self._read_events(), event][-EARLY_EVENTS_MAX:])
+                self._write([*self._read_events(), event][-limits.EARLY_EVENTS_MAX :])
         except (OSError, TimeoutError) as error:
             _LOG.debug("an early event was lost: %s", type(error).__name__)
 
@@ -181,7 +176,7 @@ class EarlyEventFile:
         """Read the recent events; lines that cannot be parsed are skipped."""
         if not self.path.exists():
             return []
-        oldest = self.clock.now() - timedelta(hours=EARLY_EVENTS_RETENTION_H)
+        oldest = self.clock.now() - timedelta(hours=limits.EARLY_EVENTS_RETENTION_H)
         lines = self.path.read_text("utf-8", errors="replace").splitlines()
         events = [event for line in lines if (event := _parse_line(line)) is not None]
         return [event for event in events if event.at >= oldest]

@@ -28,16 +28,7 @@ from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.runtime.models import (
-    make_embedder,
-    make_extractor,
-    make_missing_embedder,
-    make_next_embedder,
-    make_reflector,
-    make_reranker,
-    suggesting_settings,
-    with_thresholds,
-)
+from commonbrain.runtime import models
 from commonbrain.runtime.settings_loading import load_settings, login_name
 from commonbrain.runtime.stores import make_queue, open_store, resolve_store
 from commonbrain.security.secrets import SecretScanner
@@ -163,8 +154,8 @@ def build_services(
     return Services(
         store=store,
         embedder=CachingEmbedder(embedder),
-        extractor=partial(make_extractor, settings),
-        reflector=make_reflector(settings),
+        extractor=partial(models.make_extractor, settings),
+        reflector=models.make_reflector(settings),
         schedules_reflection=bool(settings.reflector),
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
@@ -179,8 +170,8 @@ def build_services(
         ),
         trained=trained,
         importers=cache(_load_importers),
-        reranker=make_reranker(settings, clock=clock),
-        embedders=partial(make_next_embedder, settings=settings),
+        reranker=models.make_reranker(settings, clock=clock),
+        embedders=partial(models.make_next_embedder, settings=settings),
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
@@ -214,15 +205,15 @@ def _open_with_embedder(
     def open_in(space: EmbeddingSpace) -> StoreInterface:
         return open_store(location, settings, space=space, clock=clock)
 
-    with suggesting_settings(settings):
+    with models.suggesting_settings(settings):
         try:
-            embedder = make_embedder(settings)
+            embedder = models.make_embedder(settings)
         except InvalidInputError as error:
             is_new = isinstance(location, Path) and not location.expanduser().exists()
             if error.code != "extra_missing" or is_new:
                 raise
-            embedder = make_missing_embedder(settings, error, open_in=open_in)
-        return embedder, open_in(with_thresholds(embedder.space, settings))
+            embedder = models.make_missing_embedder(settings, error, open_in=open_in)
+        return embedder, open_in(models.with_thresholds(embedder.space, settings))
 
 
 def _briefing_limits(settings: Settings) -> BriefingLimits:

@@ -26,8 +26,8 @@ from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Authority, Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.runtime.bootstrap import make_extractor, make_trained_models
-from commonbrain.runtime.models import ExtractiveReflector
+from commonbrain.runtime.bootstrap import make_trained_models
+from commonbrain.runtime.models import ExtractiveReflector, make_extractor
 from commonbrain.runtime.stores import LocalQueue
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services

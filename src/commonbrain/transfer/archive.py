@@ -33,7 +33,7 @@ from commonbrain.model.revision import Revision
 from commonbrain.model.scope import Caller, Role, who_may
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.interface import Annotation
 from commonbrain.transfer.importer import Unreadable
 
@@ -396,12 +396,8 @@ class ExportResult:
     """Includes threads, links, annotations, changes, receipts and acknowledgements."""
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Capability):
     """Exports for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self, target: str | Path, *, on_progress: Callable[[float], None] = lambda _: None

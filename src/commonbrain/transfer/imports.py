@@ -30,7 +30,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Draft, confidence
 from commonbrain.model.scope import Authority, Caller, Role, Scope, Trust
 from commonbrain.security.authority import author_agent
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.transfer.child_importer import read_in_child
 from commonbrain.transfer.importer import (
     Importer,
@@ -210,12 +210,8 @@ def find_sources(importers: Mapping[str, Importer], home: Path) -> Iterator[Foun
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(Capability):
     """Imports for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

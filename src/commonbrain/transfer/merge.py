@@ -26,12 +26,12 @@ from commonbrain.model.links import Link, link_image
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State, is_erased
 from commonbrain.model.messages import Receipt, Thread
 from commonbrain.model.revision import Revision
-from commonbrain.model.scope import Caller, lowest
+from commonbrain.model.scope import lowest
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import TaskDecision
 from commonbrain.security.authority import check_is_person
 from commonbrain.security.guard import UNCOUNTED_STATES
-from commonbrain.services import Services
+from commonbrain.services import Capability
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.storage.job_queue import enqueue_embedding
@@ -105,12 +105,8 @@ OWN_FORMAT: Final = "commonbrain"
 """The name of the archive format in lists of formats."""
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Capability):
     """Merges an archive for one caller."""
-
-    services: Services
-    caller: Caller
 
     def __call__(
         self,

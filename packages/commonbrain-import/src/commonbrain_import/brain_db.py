@@ -9,8 +9,8 @@ A folder may hold several of them. What `migrate.py` copied into brain.db has th
 there as in the file that it came from, so it is stored once. Times without a zone are in UTC.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -338,35 +338,31 @@ class _JsonReader:
     """Makes drafts of one list in a JSON file, and counts what is left out."""
 
     key: str
-    columns: frozenset[str]
+    columns: Collection[str]
     make: _Make
-    tally: Tally = field(default_factory=Tally)
 
-    def read(self, element: Element) -> Iterator[Content]:
+    def __call__(self, file: Path) -> Iterator[ImportItem]:
+        tally = Tally()
+        yield from read_elements(file, partial(self._read, tally), hint=_HINT)
+        yield from tally.pieces()
+
+    def _read(self, tally: Tally, element: Element) -> Iterator[Content]:
         row = as_object(element.value)
         if element.key != self.key:
-            self.tally[f"{element.key} of the file"] += bool(element.value)
+            tally[f"{element.key} of the file"] += bool(element.value)
         elif row is None:
             where = f"{self.key} {element.number}"
             yield Unreadable(where=where, reason="It is no object.")
         elif element.is_in_list:
-            yield from self._made(row)
+            yield from self._made(row, tally)
         else:
             for name, value in row.items():
-                yield from self._made({**(as_object(value) or {}), "name": name})
+                yield from self._made({**(as_object(value) or {}), "name": name}, tally)
 
-    def _made(self, row: Row) -> Iterator[Content]:
+    def _made(self, row: Row, tally: Tally) -> Iterator[Content]:
         left = (name for name, value in row.items() if value and name not in self.columns)
-        self.tally.update(f"{name} of {self.key}" for name in left)
+        tally.update(f"{name} of {self.key}" for name in left)
         return self.make(row)
-
-
-def _read_json(
-    file: Path, *, key: str, columns: frozenset[str], make: _Make
-) -> Iterator[ImportItem]:
-    reader = _JsonReader(key=key, columns=columns, make=make)
-    yield from read_elements(file, reader.read, hint=_HINT)
-    yield from reader.tally.pieces()
 
 
 def _message_and_receipts(row: Row) -> Iterator[Content]:
@@ -388,7 +384,7 @@ def _message_and_receipts(row: Row) -> Iterator[Content]:
 
 
 _JSON_FILES: Final[Mapping[str, _Reader]] = {
-    key: partial(_read_json, key=key, columns=frozenset(columns), make=make)
+    key: _JsonReader(key=key, columns=columns, make=make)
     for key, columns, make in (
         (
             "messages",

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Final
 
 from commonbrain.model.kinds import (
@@ -48,9 +49,14 @@ _NO_AGENTS: Final = frozenset(
 _STATUSES: Final = {"completed": TaskStatus.DONE, "cancelled": TaskStatus.DONE}
 
 
+def _dated(row: Row, where: str, *times: str) -> Draft:
+    """Return the draft of a row without a text: its reference, and when it was written."""
+    time = time_in(row, *times)
+    return Draft(body="", source_ref=where, occurred_at=time, believed_since=time)
+
+
 def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
     """Make a message; the state, context and result of a delegated task follow its text."""
-    where = reference(f"message/{text_in(row, 'id')}")
     state = text_in(row, "task_status")
     named = (
         ("task", state),
@@ -61,14 +67,11 @@ def message_drafts(row: Row, thread: Row) -> Iterator[Draft]:
     body = "\n\n".join(filter(None, (text_in(row, "body"), *further)))
     subject = text_in(row, "subject")
     sender = name_or_none(text_in(row, "from_agent", "from"))
-    time = time_in(row, "created_at", "timestamp")
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"message/{text_in(row, 'id')}"), "created_at", "timestamp"),
         body=body,
         kind=Kind.MESSAGE,
         tags=names_in(thread.get("tags")),
-        source_ref=where,
-        occurred_at=time,
-        believed_since=time,
         expires_at=time_in(row, "expires_at"),
         author=sender,
         thread=_thread_ref(text_in(row, "thread_id"), text_in(thread, "subject") or subject),
@@ -119,13 +122,10 @@ def answer_drafts(row: Row, message: Row) -> Iterator[Draft]:
     """Make a message of the text of an acknowledgement."""
     agent = text_in(row, "agent_id")
     thread = text_in(message, "thread_id") or text_in(row, "message_id")
-    time = time_in(row, "acked_at")
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"ack/{text_in(row, 'message_id')}/{agent}"), "acked_at"),
         body=text_in(row, "ack_body"),
         kind=Kind.MESSAGE,
-        source_ref=reference(f"ack/{text_in(row, 'message_id')}/{agent}"),
-        occurred_at=time,
-        believed_since=time,
         author=name_or_none(agent),
         thread=_thread_ref(thread, text_in(message, "subject")),
         detail=MessageDetail(sender=name_or_none(agent)),
@@ -134,20 +134,15 @@ def answer_drafts(row: Row, message: Row) -> Iterator[Draft]:
 
 def memory_drafts(row: Row) -> Iterator[Draft | OmittedContent]:
     """Make an event of an entry of short-term memory."""
-    body = text_in(row, "content")
-    where = memory_ref(row)
     importance = number_in(row, "importance")
-    time = time_in(row, "created_at", "timestamp")
     categories = row.get("categories") or row.get("category")
-    yield Draft(
-        body=body,
+    yield replace(
+        _dated(row, memory_ref(row), "created_at", "timestamp"),
+        body=text_in(row, "content"),
         kind=Kind.EVENT,
         label="stm",
         confidence=share_in(row, "confidence"),
         tags=names_in(categories),
-        source_ref=where,
-        occurred_at=time,
-        believed_since=time,
         access_count=max(whole_in(row, "access_count"), 0),
         last_access_at=time_in(row, "last_accessed"),
         expires_at=time_in(row, "expires_at"),
@@ -188,17 +183,15 @@ def _digest(text: str) -> str:
 
 def atom_drafts(row: Row) -> Iterator[Draft | OmittedContent]:
     """Make an atom, whose text has all its fields in full."""
-    where = reference(f"atom/{text_in(row, 'id')}")
     fields = {one: text_in(row, one) for one in ("subject", "action", "outcome", "consequences")}
     body = " | ".join(filter(None, fields.values()))
     shortened = {one: text[:SOURCE_REF_CHARS_MAX] or None for one, text in fields.items()}
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"atom/{text_in(row, 'id')}"), "created_at"),
         body=body,
         kind=Kind.ATOM,
         confidence=share_in(row, "confidence"),
-        source_ref=where,
         occurred_at=time_in(row, "action_timestamp", "created_at"),
-        believed_since=time_in(row, "created_at"),
         access_count=max(whole_in(row, "access_count"), 0),
         author=_author_in(row),
         detail=AtomDetail(
@@ -213,33 +206,27 @@ def atom_drafts(row: Row) -> Iterator[Draft | OmittedContent]:
 def pin_drafts(row: Row) -> Iterator[Draft]:
     """Make a memory of a pin; its words decide its kind."""
     body, label = text_in(row, "content"), text_in(row, "label")
-    where = reference(f"pin/{_digest(body)}")
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"pin/{_digest(body)}"), "pinned_at", "pinnedAt"),
         body=body,
         kind=classify(body),
         label="pin",
         pinned=True,
         headline=label or None,
-        source_ref=where,
-        occurred_at=time_in(row, "pinned_at", "pinnedAt"),
-        believed_since=time_in(row, "pinned_at", "pinnedAt"),
     )
 
 
 def task_drafts(row: Row) -> Iterator[Draft]:
     """Make a task with its description."""
     title = text_in(row, "title")
-    where = reference(f"todo/{text_in(row, 'id')}")
     body = "\n\n".join(filter(None, (title, text_in(row, "description"))))
     status, priority = text_in(row, "status").lower(), text_in(row, "priority").lower()
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"todo/{text_in(row, 'id')}"), "created_at"),
         body=body,
         kind=Kind.TASK,
         headline=title or None,
         tags=names_in(row.get("tags")),
-        source_ref=where,
-        occurred_at=time_in(row, "created_at"),
-        believed_since=time_in(row, "created_at"),
         detail=TaskDetail(
             status=choice_in(row, "status", default=_STATUSES.get(status, TaskStatus.OPEN)),
             priority=choice_in(
@@ -254,15 +241,12 @@ def task_drafts(row: Row) -> Iterator[Draft]:
 def insight_drafts(row: Row) -> Iterator[Draft]:
     """Make a fact of an insight, with its title."""
     title = text_in(row, "title")
-    where = reference(f"insight/{text_in(row, 'id')}")
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"insight/{text_in(row, 'id')}"), "generated_at", "created_at"),
         body="\n\n".join(filter(None, (title, text_in(row, "body")))),
         kind="insight",
         confidence=share_in(row, "confidence"),
         tags=names_in([text_in(row, "type")]),
-        source_ref=where,
-        occurred_at=time_in(row, "generated_at", "created_at"),
-        believed_since=time_in(row, "generated_at", "created_at"),
         expires_at=time_in(row, "expires_at"),
     )
 
@@ -271,14 +255,12 @@ def category_drafts(row: Row) -> Iterator[Draft]:
     """Make a fact of the description of a category and its keywords."""
     named, keywords = text_in(row, "name"), names_in(row.get("keywords"))
     first = f"Category {named}: {text_in(row, 'description')}".rstrip(": ")
-    yield Draft(
+    yield replace(
+        _dated(row, reference(f"category/{named}"), "created_at"),
         body=f"{first}\nKeywords: {', '.join(keywords)}" if keywords else first,
         kind=Kind.FACT,
         label="category",
         tags=names_in([named]),
-        source_ref=reference(f"category/{named}"),
-        occurred_at=time_in(row, "created_at"),
-        believed_since=time_in(row, "created_at"),
     )
 
 

@@ -23,7 +23,6 @@ from commonbrain.transfer.importer import (
     Importer,
     ImportItem,
     SourceRelation,
-    Unreadable,
     check_is_path,
     database_url,
     name_or_none,
@@ -41,10 +40,11 @@ from commonbrain_import.databases import (
     check_part,
     omissions,
     open_sqlite,
+    readable,
     row_count,
 )
 from commonbrain_import.graphs import link_type
-from commonbrain_import.postgres_tables import PostgresTables, open_postgres
+from commonbrain_import.postgres_tables import open_postgres
 from commonbrain_import.rows import Row, flag_in, json_in, share_in, text_in, time_in
 
 _HINT: Final = (
@@ -115,15 +115,13 @@ def _split_tenant(source: Path) -> tuple[str | Path, str | None]:
     return (address, tenant) if is_named else (url, None)
 
 
-def _opened(
-    place: str | Path,
-) -> AbstractContextManager[SqliteTables] | AbstractContextManager[PostgresTables]:
+def _opened(place: str | Path) -> AbstractContextManager[Tables]:
     if isinstance(place, Path) and is_sqlite(place):
         return open_sqlite(place, hint=_HINT)
     return open_postgres(place, hint=_HINT)
 
 
-def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterator[ImportItem]:
+def _pieces(tables: Tables, reader: "_Reader") -> Iterator[ImportItem]:
     meter = TableMeter(total=row_count(tables, ("memory_items", "memory_edges")))
     yield from meter.read(
         tables, "memory_items", columns=_COLUMNS, order=_order(tables), make=reader.memory
@@ -134,9 +132,8 @@ def _pieces(tables: SqliteTables | PostgresTables, reader: "_Reader") -> Iterato
     for what, (table, _) in _OMITTED.items():
         # Of all rows, only those of the tenant are left out here.
         reader.tally[what] = _count(tables, table, tenant=reader.tenant)
-    if not isinstance(tables, SqliteTables):
-        unread = tables.count_unread(("memory_items", "memory_edges"))
-        reader.tally["rows of the same tables in other schemas"] += unread
+    unread = tables.count_unread(("memory_items", "memory_edges"))
+    reader.tally["rows of the same tables in other schemas"] += unread
     yield from reader.tally.pieces()
 
 
@@ -146,9 +143,9 @@ def _order(tables: Tables) -> str:
 
 
 def _tenants(tables: Tables) -> set[str]:
-    rows = tables.rows("memory_items", ("tenant_id",), order=_order(tables))
     # A damaged row is not read later either, of any tenant or user.
-    return {text_in(row, "tenant_id") for row in rows if not isinstance(row, Unreadable)}
+    rows = readable(tables, "memory_items", columns=("tenant_id",), order=_order(tables))
+    return {text_in(row, "tenant_id") for row in rows}
 
 
 def _count(tables: Tables, table: str, *, tenant: str) -> int:
@@ -156,9 +153,8 @@ def _count(tables: Tables, table: str, *, tenant: str) -> int:
     column = "id" if table == "tenants" else "tenant_id"
     if column not in tables.columns.get(table, ()):
         return row_count(tables, (table,))
-    rows = tables.rows(table, (column,), order=column)
-    owners = (text_in(row, column) for row in rows if not isinstance(row, Unreadable))
-    return sum(owner in {tenant, ""} for owner in owners)
+    rows = readable(tables, table, columns=(column,), order=column)
+    return sum(text_in(row, column) in {tenant, ""} for row in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,35 +44,18 @@ TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
 """How LoCoMo writes a time: `1:56 pm on 8 May, 2023`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationTurn:
-    """One message of a speaker; `time` is as in the source."""
-
-    text: str
-    speaker: str | None = None
-    id: str | None = None
-    session: str | None = None
-    time: object = None
-
-
 def is_turn(value: object) -> bool:
     """Return whether a value has a field with the text of a turn."""
     fields = as_object(value)
     return fields is not None and ("text" in fields or "content" in fields)
 
 
-def read_turn(fields: Row) -> ConversationTurn:
-    """Parse a turn; the caption of an image is marked as one."""
-    caption_text = _text(fields.get("text")) or _text(fields.get("content"))
+def _turn_text(fields: Row) -> str:
+    """Return the text of a turn; the caption of an image is marked as one."""
+    text = _text(fields.get("text")) or _text(fields.get("content"))
     caption = _text(fields.get("blip_caption"))
     shared = f"[shared a picture: {caption}]" if caption else ""
-    return ConversationTurn(
-        text="\n".join(line for line in (caption_text, shared) if line),
-        speaker=text_in(fields, "speaker", "role") or None,
-        id=text_in(fields, "dia_id", "id") or None,
-        session=text_in(fields, "session") or None,
-        time=fields.get("time"),
-    )
+    return "\n".join(filter(None, (text, shared)))
 
 
 def parse_turn_time(time: object) -> datetime | None:
@@ -119,22 +102,24 @@ class Conversation:
         self.sessions[key] = ChatSession(thread=thread, clock=at)
         return self.sessions[key]
 
-    def add_turn(self, turn: ConversationTurn, *, session: str | None = None) -> Draft:
+    def add_turn(self, turn: Row, *, session: str | None = None) -> Draft:
         """Make a draft of a turn; a time that cannot be parsed is kept in the text, to be found."""
-        key = session or turn.session or ""
-        at = parse_turn_time(turn.time)
+        text, time = _turn_text(turn), turn.get("time")
+        key = session or text_in(turn, "session")
+        at = parse_turn_time(time)
         sitting = self.sessions.get(key) or self.open(key, at=at)
         sitting.turn_count += 1
-        place = turn.id or ":".join(part for part in (key, str(sitting.turn_count)) if part)
-        unread = _verbatim_time(turn.time) if at is None else ""
+        numbered = ":".join(filter(None, (key, str(sitting.turn_count))))
+        place = text_in(turn, "dia_id", "id") or numbered
+        unread = _verbatim_time(time) if at is None else ""
         return Draft(
             kind=Kind.MESSAGE,
-            body=f"{turn.text}\n[said at: {unread}]" if unread and turn.text else turn.text,
+            body=f"{text}\n[said at: {unread}]" if unread and text else text,
             project=name_or_none(self.project),
             source_ref=source_reference(self.name, place),
             occurred_at=sitting.next_time(at),
             thread=sitting.thread,
-            detail=MessageDetail(sender=name_or_none(turn.speaker)),
+            detail=MessageDetail(sender=name_or_none(text_in(turn, "speaker", "role"))),
         )
 
 
@@ -213,7 +198,7 @@ class _Reader:
         elif talk is not None:
             yield from self._read_sample(fields, talk)
         elif is_turn(fields):
-            yield self._plain_conversation(element.owner).add_turn(read_turn(fields))
+            yield self._plain_conversation(element.owner).add_turn(fields)
         elif _turns(fields):
             self.conversation_count += 1
             for value in (each for key in LISTS for each in as_list(fields.get(key)) or ()):
@@ -257,7 +242,7 @@ def _add_turn(
     if fields is None:
         where = f"{conversation.name}#{session or ''}"
         return Unreadable(where=where, reason=_describe_rejection(value))
-    return conversation.add_turn(read_turn(fields), session=session)
+    return conversation.add_turn(fields, session=session)
 
 
 def _session_number(key: str) -> int:

@@ -35,6 +35,10 @@ class Tables(Protocol):
         """Count the rows of a table, or those with a value in a column other than 0 and false."""
         ...
 
+    def count_unread(self, names: Iterable[str]) -> int:
+        """Count the rows of tables with these names in schemas that are not read."""
+        ...
+
     def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
         """Yield the rows of a table in the order of a column, with the columns that it has.
 
@@ -95,6 +99,14 @@ def omissions(
     }
 
 
+def readable(
+    tables: Tables, table: str, *, columns: Sequence[str], order: str = "id"
+) -> Iterator[Row]:
+    """Yield rows that are read once more; what cannot be read is reported with the others."""
+    read = tables.rows(table, columns, order=order)
+    return (row for row in read if not isinstance(row, Unreadable))
+
+
 def row_count(tables: Tables, names: Iterable[str]) -> int:
     """Count the rows of these tables together."""
     return sum(tables.count(table) for table in names if table in tables.columns)
@@ -116,6 +128,11 @@ class SqliteTables:
             return int(self.connection.execute(statement).fetchone()[0])
         except sqlite3.DatabaseError:
             return 0
+
+    def count_unread(self, names: Iterable[str]) -> int:
+        """Return 0: a file has one schema."""
+        del names
+        return 0
 
     def where(self, table: str, columns: Sequence[str], **values: object) -> list[Row]:
         """Return the rows that have these values, with the columns of these that there are."""

@@ -4,7 +4,7 @@ import re
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from lzma import LZMAError
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -57,14 +57,7 @@ def members(source: Path) -> Generator[Sequence[ExportFile]]:
             with ZipFile(source) as archive:
                 yield [_packed(archive, one) for one in sorted(archive.namelist()) if _is_json(one)]
         else:
-            size = source.stat().st_size
-            yield [
-                ExportFile(
-                    name="conversations.json",
-                    size_bytes=size,
-                    open=lambda: source.open("rb"),
-                )
-            ]
+            yield [replace(_file(source, source.parent), name="conversations.json")]
     # The second is for an unknown version, the third for a name.
     except (BadZipFile, RuntimeError, UnicodeDecodeError) as error:
         raise InvalidInputError(

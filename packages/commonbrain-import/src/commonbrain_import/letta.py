@@ -9,7 +9,6 @@ pydantic_agent_schema.py). Neither has archival passages; a list `passages` of t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,7 @@ from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain_import.graphs import about
 from commonbrain_import.json_files import Element, read_elements
-from commonbrain_import.rows import Row, names_in, text_in, time_in
+from commonbrain_import.rows import Row, json_in, names_in, text_in, time_in
 
 _HINT: Final = "Give an agent file (.af) that Letta exported."
 _BLOCKS: Final = frozenset({"blocks", "core_memory"})
@@ -161,12 +160,7 @@ def _spoken(message: Row) -> Iterator[str]:
 
 def _unwrapped(text: str) -> str:
     """Return the message in `{"type": "user_message", "message": ...}`; events have none."""
-    if not text.startswith("{"):
-        return text
-    try:
-        fields = as_object(json.loads(text))
-    except (ValueError, RecursionError):
-        return text
+    fields = as_object(json_in({"text": text}, "text")) if text.startswith("{") else None
     if fields is None or "type" not in fields:
         return text
     return text_in(fields, "message") if fields["type"] == "user_message" else ""
@@ -176,11 +170,8 @@ def _sent(message: Row) -> Iterator[str]:
     for call in as_list(message.get("tool_calls")) or ():
         function = as_object((as_object(call) or {}).get("function")) or {}
         if function.get("name") == _SEND:
-            try:
-                given = as_object(json.loads(text_in(function, "arguments") or "{}"))
-            except (ValueError, RecursionError):
-                continue
-            yield from filter(None, [text_in(given or {}, "message")])
+            given = as_object(json_in(function, "arguments")) or {}
+            yield from filter(None, [text_in(given, "message")])
 
 
 IMPORTER: Final = LettaAgentFile()

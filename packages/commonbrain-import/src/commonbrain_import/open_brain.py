@@ -32,7 +32,6 @@ from commonbrain.transfer.importer import (
     ImportItem,
     SourceAnnotation,
     SourceRelation,
-    Unreadable,
     check_is_path,
     database_url,
     name_or_none,
@@ -42,7 +41,7 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.chats import Tally
 from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain_import.databases import TableMeter, Tables, omissions, row_count
+from commonbrain_import.databases import TableMeter, Tables, omissions, readable, row_count
 from commonbrain_import.postgres_tables import names_of_array, open_postgres
 from commonbrain_import.rows import (
     Row,
@@ -278,7 +277,7 @@ def _marks(tables: Tables) -> Mapping[tuple[str, int], Row]:
     """Return the rows of the index that say more than the memory; few facts and tasks have one."""
     return {
         (text_in(row, "kind"), whole_in(row, "memory_id")): row
-        for row in _readable(tables, "memory_index", columns=_INDEX_COLUMNS, order="memory_id")
+        for row in readable(tables, "memory_index", columns=_INDEX_COLUMNS, order="memory_id")
         # When an incident was recorded, and whether a rule holds, is here alone.
         if text_in(row, "kind") in {Kind.INCIDENT, Kind.RULE}
         or flag_in(row, "pinned")
@@ -380,7 +379,7 @@ def _evidence(tables: Tables) -> Iterator[SourceRelation]:
     """Yield which incident is behind which rule; each table may name it."""
     pairs: dict[tuple[str, str], None] = {}
     for table, column in (("rules", "linked_incident_ids"), ("incidents", "linked_rule_ids")):
-        for row in _readable(tables, table, columns=("id", column)):
+        for row in readable(tables, table, columns=("id", column)):
             own = text_in(row, "id")
             for other in ids_in(names_of_array(row.get(column))):
                 pairs[(other, own) if table == "rules" else (own, other)] = None
@@ -419,13 +418,13 @@ def _superseded(tables: Tables, table: str, *, sort: str) -> Iterator[SourceRela
     """
     corrected = {
         whole_in(row, "id"): (row, newer)
-        for row in _readable(tables, table, columns=_CORRECTIONS)
+        for row in readable(tables, table, columns=_CORRECTIONS)
         if (newer := text_in(row, "superseded_by", "superseded_by_id"))
     }
     ids = {newer for _, newer in corrected.values()}
     corrections = {
         id_: row
-        for row in _readable(tables, table, columns=_CORRECTIONS)
+        for row in readable(tables, table, columns=_CORRECTIONS)
         if (id_ := text_in(row, "id")) in ids
     }
     for older, (row, newer) in sorted(corrected.items()):
@@ -438,14 +437,6 @@ def _superseded(tables: Tables, table: str, *, sort: str) -> Iterator[SourceRela
             reason=text_in(with_reason, "supersede_reason", "superseded_reason") or None,
             at=time_in(row, "superseded_at") or time_in(correction, "created_at"),
         )
-
-
-def _readable(
-    tables: Tables, table: str, *, columns: Sequence[str], order: str = "id"
-) -> Iterator[Row]:
-    """Yield rows that are read once more; what cannot be read is reported already."""
-    read = tables.rows(table, columns, order=order)
-    return (row for row in read if not isinstance(row, Unreadable))
 
 
 IMPORTER: Final = OpenBrain()

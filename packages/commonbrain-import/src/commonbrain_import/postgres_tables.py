@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Unreadable, shown_source
@@ -20,16 +20,8 @@ _TEXT_ARRAY: Final = 1009
 """The type of `text[]` (pg_type.dat of Postgres)."""
 
 
-class PostgresTables(Tables, Protocol):
-    """Tables of which several schemas may have one of a name, and one of them is read."""
-
-    def count_unread(self, names: Iterable[str]) -> int:
-        """Count the rows of tables with these names in schemas that are not read."""
-        ...
-
-
 @contextmanager
-def open_postgres(source: str | Path, *, hint: str) -> Generator[PostgresTables]:
+def open_postgres(source: str | Path, *, hint: str) -> Generator[Tables]:
     """Open a server by its URL, in one read-only transaction, or a dump by its path.
 
     Raises:

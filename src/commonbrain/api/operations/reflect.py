@@ -9,16 +9,10 @@ from commonbrain.api.operations.job import render_single_job
 from commonbrain.client import Brain
 from commonbrain.consolidation.reflection import ReflectPreview, SummaryResult
 from commonbrain.jobs.service import JobView
+from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line, pluralize
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import (
-    QUERY_CHARS_MAX,
-    REFLECT_CANDIDATES_DEFAULT,
-    REFLECT_CANDIDATES_MAX,
-    REFLECT_HOURS_DEFAULT,
-    REFLECT_HOURS_MAX,
-)
 from commonbrain.model.scope import Role
 from commonbrain.storage.job_queue import REFLECT as KIND
 
@@ -27,16 +21,16 @@ class ReflectRequest(Request):
     """The memories to reflect on."""
 
     window_hours: int = Field(
-        default=REFLECT_HOURS_DEFAULT,
+        default=limits.REFLECT_HOURS_DEFAULT,
         ge=1,
-        le=REFLECT_HOURS_MAX,
-        description=f"How far back, by recording time: 1 to {REFLECT_HOURS_MAX} hours",
+        le=limits.REFLECT_HOURS_MAX,
+        description=f"How far back, by recording time: 1 to {limits.REFLECT_HOURS_MAX} hours",
     )
     max_candidates: int = Field(
-        default=REFLECT_CANDIDATES_DEFAULT,
+        default=limits.REFLECT_CANDIDATES_DEFAULT,
         ge=1,
-        le=REFLECT_CANDIDATES_MAX,
-        description=f"Facts and rules to propose at most, 1 to {REFLECT_CANDIDATES_MAX}",
+        le=limits.REFLECT_CANDIDATES_MAX,
+        description=f"Facts and rules to propose at most, 1 to {limits.REFLECT_CANDIDATES_MAX}",
     )
     project: Name = argument(
         "Only memories of this project, and those without a project",
@@ -44,7 +38,7 @@ class ReflectRequest(Request):
     query: str | None = Field(
         default=None,
         min_length=1,
-        max_length=QUERY_CHARS_MAX,
+        max_length=limits.QUERY_CHARS_MAX,
         description="Summarise this topic only, immediately",
     )
     dry_run: bool = argument("Show the result; store nothing", default=False)

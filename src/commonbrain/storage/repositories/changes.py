@@ -3,7 +3,7 @@
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPe
 from commonbrain.model.scope import Authority
 from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import Repository
 from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _ROWS: Final = (
@@ -70,11 +70,8 @@ _PLAIN: Final = ("memory_id", "action", "agent", "session", "authority", "reason
 """What a change and its row have alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRepository:
+class ChangeRepository(Repository):
     """Before-images of changes, which undo, restore and `as_of` queries read."""
-
-    work: SqlContext
 
     def add(self, change: Revision) -> None:
         """Append one change; the repository assigns its id."""

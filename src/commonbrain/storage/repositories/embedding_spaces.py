@@ -6,23 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Exists,
-    Integer,
-    Select,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+import sqlalchemy as sa
 
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
@@ -87,7 +71,7 @@ class SpaceRepository:
             return known
         with self._writing() as connection:
             row = {"name": space.name, "dimensions": space.dimensions}
-            building = insert(spaces).values(row | {"state": SpaceState.BUILDING})
+            building = sa.insert(spaces).values(row | {"state": SpaceState.BUILDING})
             # Another process may have been faster; its row is left alone.
             if _same(_live(connection), space) is None:
                 connection.execute(building)
@@ -150,7 +134,7 @@ class SpaceRepository:
             for tenant in self.dialect.each_tenant(connection):
                 for table in (vectors, field_vectors):
                     in_dropped = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
-                    counted = select(func.count()).select_from(table).where(*in_dropped)
+                    counted = sa.select(sa.func.count()).select_from(table).where(*in_dropped)
                     count += connection.execute(counted).scalar_one()
         return count
 
@@ -168,12 +152,12 @@ class SpaceRepository:
             for source in (vectors, field_vectors):
                 table = self.dialect.stored_table(source)
                 own = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
-                some = select(*table.primary_key).where(*own).limit(limit)
-                statement = delete(table).where(own[0], tuple_(*table.primary_key).in_(some))
+                some = sa.select(*table.primary_key).where(*own).limit(limit)
+                statement = sa.delete(table).where(own[0], sa.tuple_(*table.primary_key).in_(some))
                 count += connection.execute(statement).rowcount
         return count
 
-    def _check_whole(self, connection: Connection, tenant: str, *, target: StoredSpace) -> None:
+    def _check_whole(self, connection: sa.Connection, tenant: str, *, target: StoredSpace) -> None:
         missing = MissingEmbeddings(work=self._work(connection, tenant), space_id=target.id)
         if missing.oldest(limit=1):
             count = missing.pending()
@@ -185,7 +169,7 @@ class SpaceRepository:
             )
 
     @contextmanager
-    def _writing(self, tenant: str = LOCAL_TENANT) -> Generator[Connection]:
+    def _writing(self, tenant: str = LOCAL_TENANT) -> Generator[sa.Connection]:
         with (
             self.dialect.map_errors(),
             self.dialect.writer(tenant) as connection,
@@ -195,7 +179,7 @@ class SpaceRepository:
         self.dialect.check_location()
 
     @contextmanager
-    def _reading(self) -> Generator[Connection]:
+    def _reading(self) -> Generator[sa.Connection]:
         with (
             self.dialect.map_errors(),
             self.dialect.reader(None) as connection,
@@ -203,19 +187,19 @@ class SpaceRepository:
         ):
             yield connection
 
-    def _work(self, connection: Connection, tenant: str) -> SqlContext:
+    def _work(self, connection: sa.Connection, tenant: str) -> SqlContext:
         return SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
 
 
-def _live(connection: Connection) -> list[StoredSpace]:
+def _live(connection: sa.Connection) -> list[StoredSpace]:
     return [one for one in known_spaces(connection) if one.state is not SpaceState.DROPPED]
 
 
-def _dropped_ids(connection: Connection) -> list[int]:
+def _dropped_ids(connection: sa.Connection) -> list[int]:
     return [one.id for one in known_spaces(connection) if one.state is SpaceState.DROPPED]
 
 
-def _named(connection: Connection, name: str) -> StoredSpace:
+def _named(connection: sa.Connection, name: str) -> StoredSpace:
     known = _live(connection)
     for one in known:
         if one.name == name:
@@ -246,30 +230,30 @@ def _same(known: Sequence[StoredSpace], space: EmbeddingSpace) -> StoredSpace | 
     return None
 
 
-def _write(connection: Connection, space: StoredSpace) -> None:
+def _write(connection: sa.Connection, space: StoredSpace) -> None:
     written = {"state": space.state, "name": space.name}
-    connection.execute(update(spaces).where(spaces.c.id == space.id).values(written))
+    connection.execute(sa.update(spaces).where(spaces.c.id == space.id).values(written))
 
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)
 _ATOMS: Final = DETAILS[Kind.ATOM]
-_HAS_FIELDS: Final = or_(*(_ATOMS.c[name] != "" for name in CausalField))
+_HAS_FIELDS: Final = sa.or_(*(_ATOMS.c[name] != "" for name in CausalField))
 # Asked at every search of a field: the keys of the rows are enough, and few memories are read.
 _FIELDLESS: Final = (
-    select(_ATOMS.c.memory_id)
+    sa.select(_ATOMS.c.memory_id)
     .where(
-        _ATOMS.c.tenant_id == bindparam("tenant"),
+        _ATOMS.c.tenant_id == sa.bindparam("tenant"),
         _HAS_FIELDS,
         ~exists_in(
             field_vectors,
             field_vectors.c.memory_id == _ATOMS.c.memory_id,
-            field_vectors.c.space_id == bindparam("space"),
+            field_vectors.c.space_id == sa.bindparam("space"),
             of=_ATOMS,
         ),
         exists_in(
             memories,
             memories.c.id == _ATOMS.c.memory_id,
-            memories.c.state.in_(bindparam("states", expanding=True)),
+            memories.c.state.in_(sa.bindparam("states", expanding=True)),
             of=_ATOMS,
         ),
     )
@@ -277,12 +261,12 @@ _FIELDLESS: Final = (
 )
 
 
-def _lacks(table: Table) -> ColumnElement[bool]:
+def _lacks(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return which memories have no vector in a table."""
     return ~exists_in(
         table,
         table.c.memory_id == memories.c.id,
-        table.c.space_id == bindparam("space"),
+        table.c.space_id == sa.bindparam("space"),
         table.c.vector.is_not(None),
         of=memories,
     )
@@ -290,39 +274,39 @@ def _lacks(table: Table) -> ColumnElement[bool]:
 
 _OWN: Final = _lacks(vectors)
 # An atom has vectors of all its fields or of none: they are written together.
-_FIELDS: Final = and_(
+_FIELDS: Final = sa.and_(
     memories.c.kind == Kind.ATOM,
     exists_in(_ATOMS, _ATOMS.c.memory_id == memories.c.id, _HAS_FIELDS, of=memories),
     _lacks(field_vectors),
 )
 # Superseded ones are findable too: they answer `as_of`.
 _HERE: Final = (
-    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.tenant_id == sa.bindparam("tenant"),
     memories.c.state.in_(_FINDABLE),
 )
-_OF: Final = select(_OWN, _FIELDS).where(*_HERE, memories.c.id == bindparam("memory"))
+_OF: Final = sa.select(_OWN, _FIELDS).where(*_HERE, memories.c.id == sa.bindparam("memory"))
 # For all memories at once, the difference of two sorted lists takes a tenth of the time of looking
 # each one up; the order makes SQLite merge them, instead of building a table of both.
 _WITHOUT_ROWS: Final = (
-    select(memories.c.id.label("id"))
-    .where(memories.c.tenant_id == bindparam("tenant"))
+    sa.select(memories.c.id.label("id"))
+    .where(memories.c.tenant_id == sa.bindparam("tenant"))
     .except_(
-        select(vectors.c.memory_id).where(
-            vectors.c.tenant_id == bindparam("tenant"),
-            vectors.c.space_id == bindparam("space"),
+        sa.select(vectors.c.memory_id).where(
+            vectors.c.tenant_id == sa.bindparam("tenant"),
+            vectors.c.space_id == sa.bindparam("space"),
         )
     )
     .order_by("id")
 )
 # An index has the few rows without a value.
-_WITH_DROPPED: Final = select(vectors.c.memory_id).where(
-    vectors.c.tenant_id == bindparam("tenant"),
-    vectors.c.space_id == bindparam("space"),
+_WITH_DROPPED: Final = sa.select(vectors.c.memory_id).where(
+    vectors.c.tenant_id == sa.bindparam("tenant"),
+    vectors.c.space_id == sa.bindparam("space"),
     vectors.c.vector.is_(None),
 )
-_PENDING: Final = select(
+_PENDING: Final = sa.select(
     *(
-        select(func.count()).select_from(memories).where(*_HERE, *lacks).scalar_subquery()
+        sa.select(sa.func.count()).select_from(memories).where(*_HERE, *lacks).scalar_subquery()
         for lacks in (
             (memories.c.id.in_(_WITHOUT_ROWS),),
             (memories.c.id.in_(_WITH_DROPPED), _OWN),
@@ -331,14 +315,14 @@ _PENDING: Final = select(
     )
 )
 _OLDEST: Final = (
-    select(memories.c.id)
-    .where(*_HERE, memories.c.id > bindparam("after"), or_(_OWN, _FIELDS))
+    sa.select(memories.c.id)
+    .where(*_HERE, memories.c.id > sa.bindparam("after"), sa.or_(_OWN, _FIELDS))
     .order_by(memories.c.id)
-    .limit(bindparam("most", type_=Integer))
+    .limit(sa.bindparam("most", type_=sa.Integer))
 )
 
 
-def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
+def without_words(has_own: sa.Exists, *, has_fields: sa.Exists) -> sa.Select[int]:
     """Select findable memories above an id without full text: their own or that of their fields.
 
     Args:
@@ -346,12 +330,12 @@ def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
         has_fields: whether the full text of fields has the atom.
 
     """
-    lacks = or_(~has_own, and_(memories.c.kind == Kind.ATOM, ~has_fields))
+    lacks = sa.or_(~has_own, sa.and_(memories.c.kind == Kind.ATOM, ~has_fields))
     return (
-        select(memories.c.id)
-        .where(*_HERE, memories.c.id > bindparam("after"), lacks)
+        sa.select(memories.c.id)
+        .where(*_HERE, memories.c.id > sa.bindparam("after"), lacks)
         .order_by(memories.c.id)
-        .limit(bindparam("most", type_=Integer))
+        .limit(sa.bindparam("most", type_=sa.Integer))
     )
 
 

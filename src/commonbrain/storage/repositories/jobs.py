@@ -1,7 +1,7 @@
 """Background jobs, and the leases by which workers claim them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.schema.activity import jobs
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import SqlContext, count_up_to
+from commonbrain.storage.sql.context import Repository, count_up_to
 
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
@@ -26,11 +26,8 @@ _OF_CALLER: Final = tuple(field.name for field in fields(Caller) if field.name i
 _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
-@dataclass(frozen=True, slots=True)
-class JobRepository:
+class JobRepository(Repository):
     """The jobs of one tenant."""
-
-    work: SqlContext
 
     def add(self, job: Job) -> bool:
         """Insert a job; return False if its id is taken or an unfinished job has its key."""

@@ -7,22 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import (
-    JSON,
-    ColumnElement,
-    Row,
-    RowMapping,
-    Select,
-    Text,
-    and_,
-    cast,
-    delete,
-    exists,
-    func,
-    literal,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from commonbrain.model import ids
 from commonbrain.model.limits import MODELS_SHOWN_MAX
@@ -46,19 +31,16 @@ from commonbrain.model.query import (
 from commonbrain.model.values import asdict, dataclass
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.schema.activity import evaluations, feedback, models, recall_traces
-from commonbrain.storage.sql.context import SqlContext, count_up_to
+from commonbrain.storage.sql.context import Repository, count_up_to
 
 _MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")
 _UNMOVED: Final = ("digest", "state", "moved_at")
 """Columns that change when a card moves or its artifact is dropped."""
-_CARD: Final = select(*(column for column in models.columns if column.name != "tenant_id"))
+_CARD: Final = sa.select(*(column for column in models.columns if column.name != "tenant_id"))
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRepository:
+class ModelRepository(Repository):
     """Cards of learned models; each role has at most one active model and one canary."""
-
-    work: SqlContext
 
     def add(self, card: ModelCard) -> bool:
         """Insert a card; return False if its id is taken."""
@@ -98,7 +80,7 @@ class ModelRepository:
     def has_artifact(self, digest: str) -> bool:
         """Check whether any card has an artifact with this digest."""
         here = self.work.here(models, digest=digest)
-        return self.work.connection.execute(select(exists().where(here))).scalar_one()
+        return self.work.connection.execute(sa.select(sa.exists().where(here))).scalar_one()
 
     def move(self, before: ModelCard, after: ModelCard) -> bool:
         """Write the new state of a card; return False if the row no longer equals `before`.
@@ -110,17 +92,17 @@ class ModelRepository:
         here = self.work.here(models, models.c.id == before.id, *unmoved)
         if after.state in SERVING and after.state is not before.state:
             other = models.alias()
-            taken = select(other.c.id).where(
+            taken = sa.select(other.c.id).where(
                 other.c.tenant_id == self.work.tenant,
                 other.c.role == after.role,
                 other.c.state == after.state,
             )
-            here = and_(here, ~exists(taken))
+            here = sa.and_(here, ~sa.exists(taken))
         row = _row(after)
-        statement = update(models).where(here).values({name: row[name] for name in _MOVES})
+        statement = sa.update(models).where(here).values({name: row[name] for name in _MOVES})
         return self.work.connection.execute(statement).rowcount > 0
 
-    def _all(self, question: Select[Any]) -> list[ModelCard]:
+    def _all(self, question: sa.Select[Any]) -> list[ModelCard]:
         rows = self.work.connection.execute(question).mappings()
         return [ModelCard(**row) for row in rows]
 
@@ -129,11 +111,8 @@ def _row(card: ModelCard) -> dict[str, Any]:
     return {**asdict(card), "told": dict(card.told)}
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationRepository:
+class EvaluationRepository(Repository):
     """Evaluations of one tenant; the latest of each name are kept."""
-
-    work: SqlContext
 
     def add(self, evaluation: StoredEvaluation) -> bool:
         """Insert an evaluation; return False if its id is taken."""
@@ -144,32 +123,36 @@ class EvaluationRepository:
         """List the evaluations of a name, newest first."""
         table = evaluations.c
         columns = [column for column in table if column.name != "tenant_id"]
-        here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
+        here = sa.select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
         rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
         return [StoredEvaluation(**_figures_of(row)) for row in rows]
 
     def surplus(self, *, newest: int) -> int:
         """Count the evaluations with at least `newest` newer ones of their name."""
         old = self._older(newest).subquery()
-        return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
+        return self.work.connection.execute(
+            sa.select(sa.func.count()).select_from(old)
+        ).scalar_one()
 
     def drop(self, *, newest: int, limit: int) -> int:
         """Delete up to `limit` of those, oldest first; return the number deleted."""
         table, old = evaluations.c, self._older(newest).subquery()
-        page = select(old.c.id).order_by(old.c.id).limit(limit)
-        here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
+        page = sa.select(old.c.id).order_by(old.c.id).limit(limit)
+        here = sa.delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
         return self.work.connection.execute(here).rowcount
 
-    def _older(self, newest: int) -> Select[tuple[int]]:
+    def _older(self, newest: int) -> sa.Select[tuple[int]]:
         """Match evaluations with at least `newest` newer ones of their name."""
         table = evaluations.c
-        newer = func.row_number().over(partition_by=table.name, order_by=table.id.desc())
-        ranked = select(table.id, newer.label("place")).where(table.tenant_id == self.work.tenant)
+        newer = sa.func.row_number().over(partition_by=table.name, order_by=table.id.desc())
+        ranked = sa.select(table.id, newer.label("place")).where(
+            table.tenant_id == self.work.tenant
+        )
         known = ranked.subquery()
-        return select(known.c.id).where(known.c.place > newest)
+        return sa.select(known.c.id).where(known.c.place > newest)
 
 
-def _figures_of(row: RowMapping) -> dict[str, Any]:
+def _figures_of(row: sa.RowMapping) -> dict[str, Any]:
     figures = {name: Figure(**one) for name, one in row["figures"].items()}
     return {**row, "figures": figures}
 
@@ -182,17 +165,14 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 """Resolution of ids: a recall in the same millisecond counts as earlier."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallLogRepository:
+class RecallLogRepository(Repository):
     """The recalls of one tenant: what they considered and packed, and the feedback on it."""
-
-    work: SqlContext
 
     def mark(self, marks: Sequence[Feedback]) -> int:
         """Store feedback, each once; skip unknown traces; return the number stored."""
         named = sorted({one.trace_id for one in marks})
         traces = recall_traces.c.id
-        known = select(traces).where(self.work.here(recall_traces, traces.in_(named)))
+        known = sa.select(traces).where(self.work.here(recall_traces, traces.in_(named)))
         there = {row.id for row in self.work.connection.execute(known)}
         return sum(
             self.work.add(feedback, self.work.row_of(one)) for one in marks if one.trace_id in there
@@ -210,7 +190,7 @@ class RecallLogRepository:
             ids.make_id(at, 0) for at in (use.at - MARKED_WITHIN, use.at + _MILLISECOND)
         )
         question = (
-            select(table.id, table.packed)
+            sa.select(table.id, table.packed)
             .where(self.work.here(recall_traces, table.id >= since, table.id < until, *whose))
             .order_by(table.id.desc())
             .limit(_SHOWN_MAX)
@@ -241,7 +221,7 @@ class RecallLogRepository:
             table.mark.in_(VOTES - {use.mark}),
             table.at <= use.at,
         )
-        self.work.connection.execute(delete(feedback).where(here))
+        self.work.connection.execute(sa.delete(feedback).where(here))
 
     def _shown_in_part(self, shown: Mapping[int, int]) -> dict[int, int]:
         """Leave out memories that the trace showed in full."""
@@ -249,7 +229,9 @@ class RecallLogRepository:
         here = self.work.here(recall_traces, table.id.in_(sorted(set(shown.values()))))
         in_full = {
             (row.id, one["id"])
-            for row in self.work.connection.execute(select(table.id, table.considered).where(here))
+            for row in self.work.connection.execute(
+                sa.select(table.id, table.considered).where(here)
+            )
             for one in row.considered
             if one.get("shown") == ShownExtent.WHOLE
         }
@@ -258,7 +240,7 @@ class RecallLogRepository:
     def entries(self, criteria: EntryFilter, *, after: int = 0, limit: int) -> list[RecallLogEntry]:
         """List recalls above an id with their feedback, oldest first."""
         above = self.work.here(recall_traces, recall_traces.c.id > after, *self._of(criteria))
-        entries = select(recall_traces).where(above).order_by(recall_traces.c.id).limit(limit)
+        entries = sa.select(recall_traces).where(above).order_by(recall_traces.c.id).limit(limit)
         return self._read(entries)
 
     def latest(
@@ -267,9 +249,9 @@ class RecallLogRepository:
         """List recalls below an id, newest first; `is_brief` leaves out the candidates."""
         table = recall_traces.c
         below = self.work.here(recall_traces, table.id < before, *self._of(criteria))
-        entries = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
+        entries = sa.select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
         if is_brief:
-            nothing = literal([], JSON).label("considered")
+            nothing = sa.literal([], sa.JSON).label("considered")
             brief = [column for column in table if column.name != "considered"]
             entries = entries.with_only_columns(*brief, nothing)
         return self._read(entries)
@@ -278,15 +260,15 @@ class RecallLogRepository:
         """Count recalls below an id, up to a number."""
         table = recall_traces.c
         below = self.work.here(recall_traces, table.id < before, *self._of(criteria))
-        question = select(table.id).where(below)
+        question = sa.select(table.id).where(below)
         return count_up_to(self.work.connection, question, at_most=at_most)
 
-    def _read(self, question: Select[Any]) -> list[RecallLogEntry]:
+    def _read(self, question: sa.Select[Any]) -> list[RecallLogEntry]:
         rows = self.work.connection.execute(question).all()
         marks = self._marks(row.id for row in rows)
         return [_entry(row, marks.get(row.id, {})) for row in rows]
 
-    def _of(self, criteria: EntryFilter) -> Iterator[ColumnElement[bool]]:
+    def _of(self, criteria: EntryFilter) -> Iterator[sa.ColumnElement[bool]]:
         table = recall_traces.c
         if criteria.since is not None:
             yield table.id >= ids.make_id(criteria.since, 0)
@@ -294,7 +276,7 @@ class RecallLogRepository:
             yield table.id < ids.make_id(criteria.until, 0)
         if criteria.memory is not None:
             # A list of ids, which have too many digits for one to contain another by chance.
-            yield cast(table.packed, Text).contains(str(criteria.memory))
+            yield sa.cast(table.packed, sa.Text).contains(str(criteria.memory))
         for name in ("ranker", "agent", "session"):
             if (value := getattr(criteria, name)) is not None:
                 yield table[name] == value
@@ -305,11 +287,11 @@ class RecallLogRepository:
             span = 1 << ids.RANDOM_BITS
             yield table.id % span < int(criteria.share * span)
         if criteria.is_marked:
-            yield exists().where(self.work.here(feedback, feedback.c.trace_id == table.id))
+            yield sa.exists().where(self.work.here(feedback, feedback.c.trace_id == table.id))
 
     def _marks(self, traces: Iterable[int]) -> Mapping[int, Mapping[int, frozenset[FeedbackMark]]]:
         of_these = self.work.here(feedback, feedback.c.trace_id.in_(list(traces)))
-        question = select(feedback.c.trace_id, feedback.c.memory_id, feedback.c.mark)
+        question = sa.select(feedback.c.trace_id, feedback.c.memory_id, feedback.c.mark)
         entries: defaultdict[int, dict[int, frozenset[FeedbackMark]]] = defaultdict(dict)
         for row in self.work.connection.execute(question.where(of_these)):
             known = entries[row.trace_id].get(row.memory_id, frozenset())
@@ -317,7 +299,7 @@ class RecallLogRepository:
         return entries
 
 
-def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> RecallLogEntry:
+def _entry(row: sa.Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> RecallLogEntry:
     return RecallLogEntry(
         **{name: getattr(row, name) for name in _AS_STORED},
         status=row.verdict,

@@ -6,26 +6,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import (
-    CTE,
-    BindParameter,
-    ColumnElement,
-    CompoundSelect,
-    Executable,
-    Float,
-    Select,
-    String,
-    Subquery,
-    and_,
-    bindparam,
-    delete,
-    literal_column,
-    or_,
-    select,
-    type_coerce,
-    union,
-    update,
-)
+import sqlalchemy as sa
 
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType, strengthened
@@ -36,46 +17,43 @@ from commonbrain.model.values import dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
-from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.context import OptionalRows, Repository, SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
 from commonbrain.storage.sql.statements import LISTED, id_list_param, in_ids
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
-_ROW: Final = select(*(links.c[name] for name in _FIELDS))
+_ROW: Final = sa.select(*(links.c[name] for name in _FIELDS))
 _GET: Final = _ROW.where(
-    links.c.tenant_id == bindparam("tenant"),
-    links.c.from_id == bindparam("start"),
-    links.c.to_id == bindparam("end"),
-    links.c.type == bindparam("type"),
+    links.c.tenant_id == sa.bindparam("tenant"),
+    links.c.from_id == sa.bindparam("start"),
+    links.c.to_id == sa.bindparam("end"),
+    links.c.type == sa.bindparam("type"),
 )
 _ALL: Final = 2**63 - 1
 """The limit that is none, in both engines."""
 
 
-def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
+def _touching(*, is_typed: bool) -> sa.Select[Any] | sa.CompoundSelect[Any]:
     """Select links by their ends, a part for each: for "from or to" SQLite reads them all."""
-    of_type = [links.c.type.in_(id_list_param("types", String))] if is_typed else []
+    of_type = [links.c.type.in_(id_list_param("types", sa.String))] if is_typed else []
     parts = (
         _ROW.where(
-            links.c.tenant_id == bindparam("tenant"),
+            links.c.tenant_id == sa.bindparam("tenant"),
             end.in_(LISTED),
             *of_type,
         )
         for end in (links.c.from_id, links.c.to_id)
     )
-    rest = (literal_column(name, String) for name in ("from_id", "to_id", "type"))
-    strongest = literal_column("strength", Float).desc()
-    return union(*parts).order_by(strongest, *rest).limit(bindparam("limit"))
+    rest = (sa.literal_column(name, sa.String) for name in ("from_id", "to_id", "type"))
+    strongest = sa.literal_column("strength", sa.Float).desc()
+    return sa.union(*parts).order_by(strongest, *rest).limit(sa.bindparam("limit"))
 
 
 _TOUCHING: Final = {is_typed: _touching(is_typed=is_typed) for is_typed in (False, True)}
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRepository:
+class LinkRepository(Repository):
     """The links between memories."""
-
-    work: SqlContext
 
     def put(self, link: Link) -> Link:
         """Create a link or strengthen the existing one; return it as it is now."""
@@ -90,12 +68,12 @@ class LinkRepository:
         if self.work.add(links, row):
             return
         here = self._key(link.from_id, link.to_id, type_=link.type)
-        self.work.connection.execute(update(links).where(here).values(**row))
+        self.work.connection.execute(sa.update(links).where(here).values(**row))
 
     def drop(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
         """Delete a link and return it; None if there was none."""
         known = self._get(from_id, to_id, type_=type_)
-        self.work.connection.execute(delete(links).where(self._key(from_id, to_id, type_=type_)))
+        self.work.connection.execute(sa.delete(links).where(self._key(from_id, to_id, type_=type_)))
         return known
 
     def touching(
@@ -113,22 +91,19 @@ class LinkRepository:
         rows = self.work.rows(_GET, {"start": from_id, "end": to_id, "type": type_})
         return Link(**dict(zip(_FIELDS, rows[0], strict=True))) if rows else None
 
-    def _key(self, from_id: int, to_id: int, *, type_: LinkType) -> ColumnElement[bool]:
+    def _key(self, from_id: int, to_id: int, *, type_: LinkType) -> sa.ColumnElement[bool]:
         return self.work.here(links, from_id=from_id, to_id=to_id, type=type_)
 
 
 _ANNOTATIONS_FIELDS: Final = tuple(field.name for field in fields(Annotation))
 # Sorted here: for an order by id, SQLite would read all annotations of the tenant by their key.
-_OF: Final = select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS)).where(
+_OF: Final = sa.select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS)).where(
     in_ids(annotations.c.memory_id)
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationRepository:
+class AnnotationRepository(Repository):
     """Annotations of memories."""
-
-    work: SqlContext
 
     def add(self, annotation: Annotation) -> int:
         """Insert an annotation; return its id."""
@@ -141,7 +116,7 @@ class AnnotationRepository:
     def drop(self, annotation_id: int) -> None:
         """Delete an annotation."""
         here = self.work.here(annotations, id=annotation_id)
-        self.work.connection.execute(delete(annotations).where(here))
+        self.work.connection.execute(sa.delete(annotations).where(here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
         """Map memories to their annotations, oldest first; memories without any are absent."""
@@ -155,19 +130,19 @@ class AnnotationRepository:
         return dict(by_memory)
 
 
-_SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
+_SUPPORTS: Final = sa.select(links.c.from_id, links.c.to_id, links.c.type).where(
     in_ids(links.c.from_id),
     links.c.type.in_(SUPPORTS),
 )
 # As they are in the table: a thousand rows are read faster than their words are by the columns.
-_STANDINGS: Final = select(
+_STANDINGS: Final = sa.select(
     memories.c.id,
-    type_coerce(memories.c.kind, String),
-    type_coerce(memories.c.state, String),
-    type_coerce(memories.c.scope, String),
+    sa.type_coerce(memories.c.kind, sa.String),
+    sa.type_coerce(memories.c.state, sa.String),
+    sa.type_coerce(memories.c.scope, sa.String),
     memories.c.agent,
-    type_coerce(memories.c.trust, String),
-    type_coerce(memories.c.authority, String),
+    sa.type_coerce(memories.c.trust, sa.String),
+    sa.type_coerce(memories.c.authority, sa.String),
     memories.c.expires_at,
     memories.c.project,
     memories.c.semantic_hash == "",
@@ -178,13 +153,13 @@ _SCOPES: Final = {str(one): one for one in Scope}
 _TRUSTS: Final = {str(one): one for one in Trust}
 _AUTHORITIES: Final = {str(one): one for one in Authority}
 _PRIVATE: Final = str(Scope.PRIVATE)
-_AMONG: Final = select(*(links.c[field.name] for field in fields(Link))).where(
+_AMONG: Final = sa.select(*(links.c[field.name] for field in fields(Link))).where(
     in_ids(links.c.from_id),
     links.c.to_id.in_(id_list_param("ends")),
-    links.c.type.in_(bindparam("types", expanding=True)),
+    links.c.type.in_(sa.bindparam("types", expanding=True)),
 )
 _READERS: Final = (
-    select(receipts.c.message_id, receipts.c.agent)
+    sa.select(receipts.c.message_id, receipts.c.agent)
     .where(in_ids(receipts.c.message_id))
     .order_by(receipts.c.message_id, receipts.c.agent)
 )
@@ -282,7 +257,7 @@ class GraphRepository:
             for row in rows
         }
 
-    def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
+    def _rows(self, statement: sa.Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         if not ids:
             return ()
         given = {"tenant": self.work.tenant, "ids": list(ids)}
@@ -290,14 +265,14 @@ class GraphRepository:
 
 
 @lru_cache
-def _steps(way: Direction, *, is_one: bool, reader: GraphReader | None) -> Executable:
+def _steps(way: Direction, *, is_one: bool, reader: GraphReader | None) -> sa.Executable:
     """Select every step that leads from what a walk comes to, the start included."""
     here, there = _ends(way)
     begin = beginning()
 
-    def leads_from(where: CTE | Subquery) -> ColumnElement[bool]:
+    def leads_from(where: sa.CTE | sa.Subquery) -> sa.ColumnElement[bool]:
         is_open = where.c.id.not_in(id_list_param("stops"))
-        return and_(of_tenant(where), here == where.c.id, _leads_on(way, reader=reader), is_open)
+        return sa.and_(of_tenant(where), here == where.c.id, _leads_on(way, reader=reader), is_open)
 
     if is_one:
         near = begin.subquery("near")
@@ -305,49 +280,51 @@ def _steps(way: Direction, *, is_one: bool, reader: GraphReader | None) -> Execu
         # A set of bare ids: no circle turns twice, and depths, which would part equal ids, come
         # later.
         reach = begin.cte("reach", recursive=True)
-        reach = reach.union(select(links.c.tenant_id, there).where(leads_from(reach)))
-        near = select(reach.c.tenant_id, reach.c.id).limit(bindparam("limit")).subquery("near")
-    return select(here, there, links.c.type).where(leads_from(near))
+        reach = reach.union(sa.select(links.c.tenant_id, there).where(leads_from(reach)))
+        near = (
+            sa.select(reach.c.tenant_id, reach.c.id).limit(sa.bindparam("limit")).subquery("near")
+        )
+    return sa.select(here, there, links.c.type).where(leads_from(near))
 
 
 @lru_cache
-def _onward(way: Direction, *, reader: GraphReader | None) -> Select[int]:
+def _onward(way: Direction, *, reader: GraphReader | None) -> sa.Select[int]:
     """Select those of some memories from which a step leads on."""
     here, _ = _ends(way)
     near = beginning().subquery("near")
-    goes_on = select(1).where(of_tenant(near), here == near.c.id, _leads_on(way, reader=reader))
-    return select(near.c.id).where(goes_on.correlate(near).exists())
+    goes_on = sa.select(1).where(of_tenant(near), here == near.c.id, _leads_on(way, reader=reader))
+    return sa.select(near.c.id).where(goes_on.correlate(near).exists())
 
 
-def _ends(way: Direction) -> tuple[ColumnElement[int], ColumnElement[int]]:
+def _ends(way: Direction) -> tuple[sa.ColumnElement[int], sa.ColumnElement[int]]:
     """Give the end of a link that a step starts from, and the one that it comes to."""
     start, end = links.c.from_id, links.c.to_id
     return (start, end) if way is Direction.ALONG else (end, start)
 
 
-def _leads_on(way: Direction, *, reader: GraphReader | None) -> ColumnElement[bool]:
+def _leads_on(way: Direction, *, reader: GraphReader | None) -> sa.ColumnElement[bool]:
     """Say that a link is of the types of a walk, and comes to what its reader may see."""
-    is_of_type = links.c.type.in_(bindparam("types", expanding=True))
+    is_of_type = links.c.type.in_(sa.bindparam("types", expanding=True))
     if reader is None:
         return is_of_type
     row = memories.c
-    is_seen = select(1).where(
+    is_seen = sa.select(1).where(
         row.tenant_id == links.c.tenant_id,
         row.id == _ends(way)[1],
         open_to(reader.caller.agent),
         row.state.not_in(sorted(AWAITING_STATES)),
         row.trust.in_(believed_from(reader.trust_min)),
-        or_(row.superseded_by.is_(None), ~_has_heir(way)),
+        sa.or_(row.superseded_by.is_(None), ~_has_heir(way)),
     )
-    return and_(is_of_type, is_seen.correlate(links).exists())
+    return sa.and_(is_of_type, is_seen.correlate(links).exists())
 
 
-def _has_heir(way: Direction) -> ColumnElement[bool]:
+def _has_heir(way: Direction) -> sa.ColumnElement[bool]:
     """Say that the successor of what a link comes to has the same link: one of them is enough."""
     heir = links.alias("heir")
     own, same = _ends(way), (heir.c.from_id, heir.c.to_id)
     here, there = same if way is Direction.ALONG else same[::-1]
-    has_it = select(1).where(
+    has_it = sa.select(1).where(
         heir.c.tenant_id == links.c.tenant_id,
         heir.c.type == links.c.type,
         here == own[0],
@@ -356,15 +333,15 @@ def _has_heir(way: Direction) -> ColumnElement[bool]:
     return has_it.correlate(links, memories).exists()
 
 
-def beginning() -> Select[str, int]:
+def beginning() -> sa.Select[str, int]:
     """Select where a walk begins: the memories `ids` of a tenant."""
-    tenant: BindParameter[Any] = bindparam("tenant")
-    return select(memories.c.tenant_id, memories.c.id).where(
+    tenant: sa.BindParameter[Any] = sa.bindparam("tenant")
+    return sa.select(memories.c.tenant_id, memories.c.id).where(
         memories.c.tenant_id == tenant, memories.c.id.in_(LISTED)
     )
 
 
-def of_tenant(where: CTE | Subquery) -> ColumnElement[bool]:
+def of_tenant(where: sa.CTE | sa.Subquery) -> sa.ColumnElement[bool]:
     """Say that links are of the tenant of a walk.
 
     Taken from the walk and not from a parameter, so that no planner begins with all the links of a

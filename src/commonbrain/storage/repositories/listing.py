@@ -7,23 +7,7 @@ from functools import lru_cache
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    SelectBase,
-    Text,
-    and_,
-    bindparam,
-    case,
-    cast,
-    func,
-    literal_column,
-    null,
-    or_,
-    select,
-    true,
-    type_coerce,
-)
+import sqlalchemy as sa
 
 from commonbrain.model.limits import LIST_WALKED_MAX
 from commonbrain.model.listing import (
@@ -54,14 +38,14 @@ from commonbrain.storage.sql.filters import (
 _BUILT_MAX: Final = 256
 _FROM_SOURCE_MAX: Final = 100
 _FROM_SOURCE: Final = (
-    select(memories.c.id)
+    sa.select(memories.c.id)
     .where(
         memories.c.tenant_id == TENANT,
-        memories.c.source_ref == bindparam("source"),
+        memories.c.source_ref == sa.bindparam("source"),
         open_to(VIEWER),
     )
     .order_by(memories.c.id)
-    .limit(bindparam("limit"))
+    .limit(sa.bindparam("limit"))
 )
 _DAY_MS: Final = 86_400_000
 _EPOCH_ORDINAL: Final = 719_163
@@ -128,7 +112,12 @@ class ListingRepository:
         )
         return [ListKey(*row) for row in rows]
 
-    def _rows(self, statement: SelectBase, scope: ListScope, **more: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 parameters
+    def _rows(
+        self,
+        statement: sa.SelectBase,
+        scope: ListScope,
+        **more: Any,  # noqa: ANN401 parameters
+    ) -> list[tuple[Any, ...]]:
         return self.work.rows(statement, given_list(scope, self.work.tenant) | more)
 
 
@@ -161,22 +150,22 @@ class _KeyRange:
 
 
 @lru_cache
-def _walk_end(order: ListOrder, *, has_after: bool) -> SelectBase:
+def _walk_end(order: ListOrder, *, has_after: bool) -> sa.SelectBase:
     """Select the key at which a walk ends."""
     place = _place(order, is_indexed=True)
     after = [_on_side(place, "after", is_below=order.is_descending)] if has_after else []
     return (
-        select(*_key(place))
+        sa.select(*_key(place))
         .where(memories.c.tenant_id == TENANT, *after)
         .order_by(*_ordered(place, order))
         # It bounds the walk; where a page begins is found by its key.
-        .offset(bindparam("skipped", type_=BigInteger()))
+        .offset(sa.bindparam("skipped", type_=sa.BigInteger()))
         .limit(1)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _matches(criteria: ListFilter, walk: _KeyRange) -> SelectBase:
+def _matches(criteria: ListFilter, walk: _KeyRange) -> sa.SelectBase:
     """Select the keys of a list in a part of it."""
     order = walk.order
     place = _place(order, is_indexed=not walk.is_sorted)
@@ -184,47 +173,47 @@ def _matches(criteria: ListFilter, walk: _KeyRange) -> SelectBase:
     after = [_on_side(place, "after", is_below=below)] if walk.after else []
     end = [_on_side(place, "end", is_below=not below, is_inclusive=True)] if walk.end else []
     return (
-        select(*_key(place))
+        sa.select(*_key(place))
         .where(listed(criteria), *after, *end)
         .order_by(*_ordered(place, order))
-        .limit(bindparam("limit"))
+        .limit(sa.bindparam("limit"))
     )
 
 
-def _key(place: Sequence[ColumnElement[int]]) -> Sequence[ColumnElement[int]]:
+def _key(place: Sequence[sa.ColumnElement[int]]) -> Sequence[sa.ColumnElement[int]]:
     return [*([_literal(0)] if len(place) == 1 else []), *place]
 
 
-def _place(order: ListOrder, *, is_indexed: bool) -> list[ColumnElement[int]]:
+def _place(order: ListOrder, *, is_indexed: bool) -> list[sa.ColumnElement[int]]:
     """Return the columns of the key: as they are, or so that no index is used."""
     row = memories.c
     columns = [row.occurred_at, row.id] if order.is_by_occurrence else [row.id]
     if is_indexed:
-        return [type_coerce(column, BigInteger()) for column in columns]
+        return [sa.type_coerce(column, sa.BigInteger()) for column in columns]
     return [unindexed(column) for column in columns]
 
 
-def _ordered(place: Sequence[ColumnElement[int]], order: ListOrder) -> Sequence[Any]:
+def _ordered(place: Sequence[sa.ColumnElement[int]], order: ListOrder) -> Sequence[Any]:
     return [one.desc() for one in place] if order.is_descending else place
 
 
 def _on_side(
-    place: Sequence[ColumnElement[int]], name: str, *, is_below: bool, is_inclusive: bool = False
-) -> ColumnElement[bool]:
+    place: Sequence[sa.ColumnElement[int]], name: str, *, is_below: bool, is_inclusive: bool = False
+) -> sa.ColumnElement[bool]:
     """Return which rows are below, or above, the key with a name."""
     beyond, up_to = (lt, le) if is_below else (gt, ge)
     *at, id_ = place
-    last_id = bindparam(f"{name}_id", type_=BigInteger())
+    last_id = sa.bindparam(f"{name}_id", type_=sa.BigInteger())
     is_beyond = (up_to if is_inclusive else beyond)(id_, last_id)
     if not at:
         return is_beyond
-    time, bound = at[0], bindparam(f"{name}_at", type_=BigInteger())
+    time, bound = at[0], sa.bindparam(f"{name}_at", type_=sa.BigInteger())
     # The first condition lets an index find the key.
-    return and_(up_to(time, bound), or_(beyond(time, bound), is_beyond))
+    return sa.and_(up_to(time, bound), sa.or_(beyond(time, bound), is_beyond))
 
 
 @lru_cache(_BUILT_MAX)
-def _groups(criteria: ListFilter) -> SelectBase:
+def _groups(criteria: ListFilter) -> sa.SelectBase:
     """Group memories by the columns of an index, in its order, so that nothing is sorted.
 
     Each group has the days of its memories in one text, those of memories past their expiry in
@@ -233,30 +222,32 @@ def _groups(criteria: ListFilter) -> SelectBase:
     row = memories.c
     alike = (row.project, row.kind, row.state, row.label, row.agent)
     # Literals, because Postgres takes two parameters for two expressions.
-    millis = type_coerce(row.occurred_at, BigInteger()) + _literal(_EPOCH_ORDINAL * _DAY_MS)
-    day = cast(millis // _literal(_DAY_MS), Text())
-    is_over = row.expires_at <= bindparam("now", type_=row.expires_at.type)
-    not_over, over = case((is_over, null()), else_=day), case((is_over, day))
+    millis = sa.type_coerce(row.occurred_at, sa.BigInteger()) + _literal(_EPOCH_ORDINAL * _DAY_MS)
+    day = sa.cast(millis // _literal(_DAY_MS), sa.Text())
+    is_over = row.expires_at <= sa.bindparam("now", type_=row.expires_at.type)
+    not_over, over = sa.case((is_over, sa.null()), else_=day), sa.case((is_over, day))
     return (
-        select(*alike, *(func.aggregate_strings(one, DAY_SEPARATOR) for one in (not_over, over)))
+        sa.select(
+            *alike, *(sa.func.aggregate_strings(one, DAY_SEPARATOR) for one in (not_over, over))
+        )
         .where(listed(criteria))
         .group_by(*alike)
     )
 
 
 _ALL_TAGS: Final = (
-    select(entities.c.name, func.count())
+    sa.select(entities.c.name, sa.func.count())
     .where(entities.c.tenant_id == TENANT, is_tag())
     .group_by(entities.c.name)
 )
 
 
 @lru_cache(_BUILT_MAX)
-def _tags(criteria: ListFilter, *, of_others: bool = False) -> SelectBase:
+def _tags(criteria: ListFilter, *, of_others: bool = False) -> sa.SelectBase:
     """Count the tags of the matching memories, or of all others."""
-    is_counted = and_(listed(criteria), shows_tags())
-    chosen = and_(in_tenant(), is_counted.is_not(true())) if of_others else is_counted
-    return _ALL_TAGS.where(entities.c.memory_id.in_(select(memories.c.id).where(chosen)))
+    is_counted = sa.and_(listed(criteria), shows_tags())
+    chosen = sa.and_(in_tenant(), is_counted.is_not(sa.true())) if of_others else is_counted
+    return _ALL_TAGS.where(entities.c.memory_id.in_(sa.select(memories.c.id).where(chosen)))
 
 
 def _matches_most(criteria: ListFilter) -> bool:
@@ -265,5 +256,5 @@ def _matches_most(criteria: ListFilter) -> bool:
     return has_current and replace(criteria, states=()) == ListFilter()
 
 
-def _literal(number: int) -> ColumnElement[int]:
-    return literal_column(str(number), BigInteger())
+def _literal(number: int) -> sa.ColumnElement[int]:
+    return sa.literal_column(str(number), sa.BigInteger())

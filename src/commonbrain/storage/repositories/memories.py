@@ -42,7 +42,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import instant
-from commonbrain.model.values import asdict, dataclass, replace
+from commonbrain.model.values import asdict, replace
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope, Trigger
 from commonbrain.storage.repositories.memory_rows import (
     COLUMNS,
@@ -62,7 +62,7 @@ from commonbrain.storage.schema.memories import (
     memories,
     threads,
 )
-from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.context import OptionalRows, Repository
 from commonbrain.storage.sql.filters import (
     TENANT,
     allowed,
@@ -183,11 +183,8 @@ _DROP_ENTITIES: Final = delete(entities).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRepository:
+class MemoryRepository(Repository):
     """The memories of one tenant, the only source of truth."""
-
-    work: SqlContext
 
     def add(self, memory: Memory) -> None:
         """Insert a new memory with its detail and names.

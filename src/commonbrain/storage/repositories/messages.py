@@ -2,33 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    ColumnElement,
-    CompoundSelect,
-    Executable,
-    Integer,
-    Select,
-    and_,
-    bindparam,
-    false,
-    func,
-    literal,
-    literal_column,
-    or_,
-    select,
-    true,
-    tuple_,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
@@ -38,136 +18,138 @@ from commonbrain.model.scope import EVERYBODY
 from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import Repository
 from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
 _NAMES: Final = tuple(field.name for field in fields(Receipt))
-_TENANT: Final = receipts.c.tenant_id == bindparam("tenant")
-_IS_MINE: Final = receipts.c.agent == bindparam("reader")
+_TENANT: Final = receipts.c.tenant_id == sa.bindparam("tenant")
+_IS_MINE: Final = receipts.c.agent == sa.bindparam("reader")
 _IS_FOR_ALL: Final = receipts.c.agent == EVERYBODY
-_MEMORY: Final = and_(
+_MEMORY: Final = sa.and_(
     memories.c.tenant_id == receipts.c.tenant_id, memories.c.id == receipts.c.message_id
 )
-_IS_CURRENT: Final = and_(
+_IS_CURRENT: Final = sa.and_(
     memories.c.state.in_(sorted(CURRENT_STATES)),
-    or_(memories.c.expires_at.is_(None), memories.c.expires_at > bindparam("now", type_=Instant())),
+    sa.or_(
+        memories.c.expires_at.is_(None),
+        memories.c.expires_at > sa.bindparam("now", type_=Instant()),
+    ),
 )
 _MINE: Final = receipts.alias("mine")
 _HAS_OWN: Final = exists_in(
     _MINE,
-    _MINE.c.agent == bindparam("reader"),
+    _MINE.c.agent == sa.bindparam("reader"),
     _MINE.c.message_id == receipts.c.message_id,
     of=receipts,
 )
 # Broadcasts that the mailbox has no row of its own for: the newest ones, as a rule none.
-_IS_UNTAKEN: Final = and_(
+_IS_UNTAKEN: Final = sa.and_(
     _IS_FOR_ALL,
-    receipts.c.message_id > bindparam("taken", type_=BigInteger),
-    receipts.c.sender != bindparam("reader"),
+    receipts.c.message_id > sa.bindparam("taken", type_=sa.BigInteger),
+    receipts.c.sender != sa.bindparam("reader"),
 )
-_BELOW: Final = tuple_(receipts.c.is_urgent, receipts.c.message_id) < tuple_(
-    bindparam("is_urgent", type_=Boolean), bindparam("below", type_=BigInteger)
+_BELOW: Final = sa.tuple_(receipts.c.is_urgent, receipts.c.message_id) < sa.tuple_(
+    sa.bindparam("is_urgent", type_=sa.Boolean), sa.bindparam("below", type_=sa.BigInteger)
 )
-_TAKEN: Final = select(mailboxes.c.taken_until).where(
-    mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader")
+_TAKEN: Final = sa.select(mailboxes.c.taken_until).where(
+    mailboxes.c.tenant_id == sa.bindparam("tenant"), mailboxes.c.agent == sa.bindparam("reader")
 )
-_BEGAN: Final = select(func.min(sessions.c.started_at)).where(
-    sessions.c.tenant_id == bindparam("tenant"), sessions.c.agent == bindparam("reader")
+_BEGAN: Final = sa.select(sa.func.min(sessions.c.started_at)).where(
+    sessions.c.tenant_id == sa.bindparam("tenant"), sessions.c.agent == sa.bindparam("reader")
 )
 _NEXT: Final = (
-    select(receipts.c.message_id)
-    .where(_TENANT, _IS_FOR_ALL, receipts.c.message_id > bindparam("taken"))
+    sa.select(receipts.c.message_id)
+    .where(_TENANT, _IS_FOR_ALL, receipts.c.message_id > sa.bindparam("taken"))
     .order_by(receipts.c.message_id)
     .limit(_TAKEN_AT_ONCE)
 )
 _TAKE: Final = (
-    update(mailboxes)
-    .where(mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader"))
-    .values(taken_until=bindparam("until"))
+    sa.update(mailboxes)
+    .where(
+        mailboxes.c.tenant_id == sa.bindparam("tenant"), mailboxes.c.agent == sa.bindparam("reader")
+    )
+    .values(taken_until=sa.bindparam("until"))
 )
-_UNREAD_OF: Final[Select[int]] = select(receipts.c.message_id).where(
+_UNREAD_OF: Final[sa.Select[int]] = sa.select(receipts.c.message_id).where(
     in_ids(receipts.c.message_id), receipts.c.read_at.is_(None)
 )
-_AMONG: Final = union_all(_UNREAD_OF.where(_IS_MINE), _UNREAD_OF.where(_IS_UNTAKEN, ~_HAS_OWN))
-_WAITING: Final[Select[int, bool]] = (
-    select(receipts.c.message_id, receipts.c.is_urgent)
+_AMONG: Final = sa.union_all(_UNREAD_OF.where(_IS_MINE), _UNREAD_OF.where(_IS_UNTAKEN, ~_HAS_OWN))
+_WAITING: Final[sa.Select[int, bool]] = (
+    sa.select(receipts.c.message_id, receipts.c.is_urgent)
     .join(memories, _MEMORY)
     .where(_TENANT, receipts.c.read_at.is_(None), _IS_CURRENT)
 )
 _READ: Final = (
-    select(receipts.c.message_id)
+    sa.select(receipts.c.message_id)
     .join(memories, _MEMORY)
     .where(_TENANT, _IS_MINE, receipts.c.read_at.is_not(None), _IS_CURRENT)
-    .where(memories.c.kind == Kind.MESSAGE, receipts.c.message_id < bindparam("below"))
+    .where(memories.c.kind == Kind.MESSAGE, receipts.c.message_id < sa.bindparam("below"))
     .order_by(receipts.c.message_id.desc())
-    .limit(bindparam("limit"))
+    .limit(sa.bindparam("limit"))
 )
 _MARK: Final = (
-    update(receipts)
+    sa.update(receipts)
     .where(in_ids(receipts.c.message_id), _IS_MINE, receipts.c.read_at.is_(None))
-    .values(read_at=bindparam("now", type_=Instant()))
+    .values(read_at=sa.bindparam("now", type_=Instant()))
 )
-_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(in_ids(receipts.c.message_id))
+_OF: Final = sa.select(*(receipts.c[name] for name in _NAMES)).where(in_ids(receipts.c.message_id))
 _ACKED: Final = _OF.where(receipts.c.acked_at.is_not(None))
-_WAS_SAID: Final = or_(
-    and_(
-        receipts.c.agent.in_([bindparam("reader"), EVERYBODY]),
-        receipts.c.sender == bindparam("other"),
+_WAS_SAID: Final = sa.or_(
+    sa.and_(
+        receipts.c.agent.in_([sa.bindparam("reader"), EVERYBODY]),
+        receipts.c.sender == sa.bindparam("other"),
     ),
-    and_(receipts.c.agent == bindparam("other"), receipts.c.sender == bindparam("reader")),
+    sa.and_(receipts.c.agent == sa.bindparam("other"), receipts.c.sender == sa.bindparam("reader")),
 )
 _BETWEEN: Final = (
-    select(receipts.c.message_id)
+    sa.select(receipts.c.message_id)
     .join(memories, _MEMORY)
     .where(_TENANT, _WAS_SAID, _IS_CURRENT, memories.c.kind == Kind.MESSAGE)
-    .where(receipts.c.message_id < bindparam("below"))
+    .where(receipts.c.message_id < sa.bindparam("below"))
     .distinct()
     .order_by(receipts.c.message_id.desc())
-    .limit(bindparam("limit"))
+    .limit(sa.bindparam("limit"))
 )
 _TASKS: Final = DETAILS[Kind.TASK]
 _REQUESTER: Final = memories.alias("asked")
 _IS_ASKED_BY: Final = exists_in(
     _REQUESTER,
     _REQUESTER.c.id == memories.c.source_message_id,
-    _REQUESTER.c.agent == bindparam("reader"),
+    _REQUESTER.c.agent == sa.bindparam("reader"),
     of=memories,
 )
 _DELEGATED: Final = (
-    select(memories.c.id)
+    sa.select(memories.c.id)
     .join(
         _TASKS,
-        and_(_TASKS.c.tenant_id == memories.c.tenant_id, _TASKS.c.memory_id == memories.c.id),
+        sa.and_(_TASKS.c.tenant_id == memories.c.tenant_id, _TASKS.c.memory_id == memories.c.id),
     )
     .where(
-        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.tenant_id == sa.bindparam("tenant"),
         _TASKS.c.assignee.is_not(None),
         # The author of a task is its last editor; the message names the agent that assigned it.
-        or_(_IS_ASKED_BY, _TASKS.c.assignee == bindparam("reader")),
+        sa.or_(_IS_ASKED_BY, _TASKS.c.assignee == sa.bindparam("reader")),
         memories.c.source_message_id.is_not(None),
         memories.c.state.in_(sorted(CURRENT_STATES)),
-        _TASKS.c.memory_id < bindparam("below"),
+        _TASKS.c.memory_id < sa.bindparam("below"),
     )
     .order_by(_TASKS.c.memory_id.desc())
-    .limit(bindparam("limit"))
+    .limit(sa.bindparam("limit"))
 )
 
 _DERIVED: Final = (
-    select(memories.c.id).where(in_ids(memories.c.source_message_id)).order_by(memories.c.id)
+    sa.select(memories.c.id).where(in_ids(memories.c.source_message_id)).order_by(memories.c.id)
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRepository:
+class MessageRepository(Repository):
     """Receipts of messages.
 
     A broadcast reaches every reader of its project except its sender, from seven days before the
     first session of the reader on.
     """
-
-    work: SqlContext
 
     def post(self, deliveries: Sequence[Receipt]) -> None:
         """Deliver messages, to every agent with `EVERYBODY`; or share memories, marked as read."""
@@ -213,7 +195,7 @@ class MessageRepository:
         if until is not None:
             span = receipts.c.message_id > given["taken"], receipts.c.message_id <= until
             # Broadcasts that were imported are read: they wait in no mailbox.
-            self._copy(reader, and_(*span, receipts.c.read_at.is_(None)), read_at=None)
+            self._copy(reader, sa.and_(*span, receipts.c.read_at.is_(None)), read_at=None)
             self.work.connection.execute(_TAKE, given | {"until": until})
 
     def mark(self, reader: Reader, ids: Sequence[int]) -> None:
@@ -226,7 +208,7 @@ class MessageRepository:
     def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
         """Store an acknowledgement of a read message; return False if it was not delivered."""
         here = self.work.here(receipts, agent=reader.agent, message_id=message_id)
-        statement = update(receipts).where(here).values(acked_at=reader.now, answer=answer)
+        statement = sa.update(receipts).where(here).values(acked_at=reader.now, answer=answer)
         return self.work.connection.execute(statement).rowcount > 0
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
@@ -234,7 +216,7 @@ class MessageRepository:
         return self._receipts(_OF, ids)
 
     def _receipts(
-        self, statement: Executable, ids: Sequence[int]
+        self, statement: sa.Executable, ids: Sequence[int]
     ) -> Mapping[int, tuple[Receipt, ...]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         receipts_by_id: defaultdict[int, list[Receipt]] = defaultdict(list)
@@ -277,22 +259,22 @@ class MessageRepository:
         if not self.work.add(receipts, self.work.row_of(receipt)):
             here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
             self.work.connection.execute(
-                update(receipts).where(here).values(**self.work.row_of(receipt))
+                sa.update(receipts).where(here).values(**self.work.row_of(receipt))
             )
 
     def _copy(
-        self, reader: Reader, which: ColumnElement[bool], *, read_at: datetime | None
+        self, reader: Reader, which: sa.ColumnElement[bool], *, read_at: datetime | None
     ) -> None:
         """Insert receipts of the reader for broadcasts without one."""
         row = receipts.c
-        own = select(
+        own = sa.select(
             row.tenant_id,
-            literal(reader.agent),
+            sa.literal(reader.agent),
             row.message_id,
             row.sender,
             row.project,
             row.is_urgent,
-            literal(read_at, Instant()),
+            sa.literal(read_at, Instant()),
         ).where(row.tenant_id == self.work.tenant, _IS_FOR_ALL, row.sender != reader.agent, which)
         names = ["tenant_id", "agent", "message_id", "sender", "project", "is_urgent", "read_at"]
         insert = self.work.dialect.insert_or_skip(receipts).from_select(names, own)
@@ -324,51 +306,53 @@ def _place(place: Mailbox) -> dict[str, int | bool]:
 
 
 @lru_cache
-def _unread(in_project: bool) -> CompoundSelect[int, bool]:  # noqa: FBT001 a key of the cache
+def _unread(in_project: bool) -> sa.CompoundSelect[int, bool]:  # noqa: FBT001 a key of the cache
     """Select unread messages: each part in index order, so that a page ends the scan."""
     row = receipts.c
     both = row.is_urgent.desc(), row.message_id.desc()
     parts = [one.where(_BELOW).order_by(*both) for one in _own(in_project=in_project)]
     for is_loud, below in ((True, "below_loud"), (False, "below_quiet")):
-        end = row.message_id < bindparam(below, type_=BigInteger)
+        end = row.message_id < sa.bindparam(below, type_=sa.BigInteger)
         for one in _untaken(in_project=in_project, is_loud=is_loud):
             parts.append(one.where(end).order_by(row.message_id.desc()))  # noqa: PERF401 two loops
-    pages = [one.limit(bindparam("limit")).subquery() for one in parts]
-    each: list[Select[int, bool]] = [select(one.c.message_id, one.c.is_urgent) for one in pages]
-    order = (literal_column(name, Integer).desc() for name in ("is_urgent", "message_id"))
-    return union_all(*each).order_by(*order).limit(bindparam("limit"))
+    pages = [one.limit(sa.bindparam("limit")).subquery() for one in parts]
+    each: list[sa.Select[int, bool]] = [
+        sa.select(one.c.message_id, one.c.is_urgent) for one in pages
+    ]
+    order = (sa.literal_column(name, sa.Integer).desc() for name in ("is_urgent", "message_id"))
+    return sa.union_all(*each).order_by(*order).limit(sa.bindparam("limit"))
 
 
 @lru_cache
-def _count(in_project: bool) -> Select[int]:  # noqa: FBT001 a key of the cache
+def _count(in_project: bool) -> sa.Select[int]:  # noqa: FBT001 a key of the cache
     parts = _own(in_project=in_project)
     for is_loud in (True, False):
         parts += _untaken(in_project=in_project, is_loud=is_loud)
-    pages = [one.limit(bindparam("limit")).subquery() for one in parts]
-    each: list[Select[int]] = [select(one.c.message_id) for one in pages]
-    receipts_by_id = union_all(*each).limit(bindparam("limit")).subquery()
-    return select(func.count()).select_from(receipts_by_id)
+    pages = [one.limit(sa.bindparam("limit")).subquery() for one in parts]
+    each: list[sa.Select[int]] = [sa.select(one.c.message_id) for one in pages]
+    receipts_by_id = sa.union_all(*each).limit(sa.bindparam("limit")).subquery()
+    return sa.select(sa.func.count()).select_from(receipts_by_id)
 
 
-def _own(*, in_project: bool) -> list[Select[int, bool]]:
+def _own(*, in_project: bool) -> list[sa.Select[int, bool]]:
     """Select unread receipts of the reader, by project."""
     return [_WAITING.where(_IS_MINE, project) for project in _projects(in_project=in_project)]
 
 
-def _untaken(*, in_project: bool, is_loud: bool) -> list[Select[int, bool]]:
+def _untaken(*, in_project: bool, is_loud: bool) -> list[sa.Select[int, bool]]:
     """Select unread broadcasts without a receipt of the reader, by project.
 
     Urgent and other messages apart: with equal urgency the index knows where an id begins.
     """
-    how = receipts.c.is_urgent.is_(true() if is_loud else false())
+    how = receipts.c.is_urgent.is_(sa.true() if is_loud else sa.false())
     return [
         _WAITING.where(_IS_UNTAKEN, how, ~_HAS_OWN, project)
         for project in _projects(in_project=in_project)
     ]
 
 
-def _projects(*, in_project: bool) -> list[ColumnElement[bool]]:
-    projects: list[ColumnElement[bool]] = [receipts.c.project.is_(None)]
+def _projects(*, in_project: bool) -> list[sa.ColumnElement[bool]]:
+    projects: list[sa.ColumnElement[bool]] = [receipts.c.project.is_(None)]
     if in_project:
-        projects.append(receipts.c.project == bindparam("project"))
+        projects.append(receipts.c.project == sa.bindparam("project"))
     return projects

@@ -28,7 +28,7 @@ from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, Ev
 from commonbrain.storage.interface import AuditEntry, AuditFilter, AuditLine, StoredReply
 from commonbrain.storage.schema.activity import OF_HOOKS, access_audit, tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
-from commonbrain.storage.sql.context import SqlContext, count_up_to
+from commonbrain.storage.sql.context import Repository, SqlContext, count_up_to
 from commonbrain.storage.sql.filters import unindexed
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
@@ -282,11 +282,8 @@ _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EQUAL: Final = ("agent", "action", "request_id", "memory_id")
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRepository:
+class AuditRepository(Repository):
     """Reads the audit of memories and the access audit of one tenant, newest first."""
-
-    work: SqlContext
 
     def latest(self, criteria: AuditFilter, *, before: int | None, limit: int) -> list[AuditLine]:
         """List lines below an id, newest first."""

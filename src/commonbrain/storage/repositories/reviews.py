@@ -31,7 +31,7 @@ from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.links import beginning, of_tenant
 from commonbrain.storage.schema.memories import falls, links, memories
 from commonbrain.storage.schema.memories import reviews as table
-from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.context import OptionalRows, Repository, SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
 from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
@@ -230,11 +230,8 @@ _OTHER: Final = memories.alias("other")
 _REVERSE: Final = links.alias("reverse")
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictRepository:
+class ConflictRepository(Repository):
     """Links of conflict between two memories that are both in scope."""
-
-    work: SqlContext
 
     def open(
         self,

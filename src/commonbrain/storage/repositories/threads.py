@@ -5,25 +5,7 @@ from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    CompoundSelect,
-    FromClause,
-    ScalarSelect,
-    Select,
-    String,
-    and_,
-    bindparam,
-    cast,
-    delete,
-    func,
-    null,
-    select,
-    true,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 
 from commonbrain.model.ids import RANDOM_BITS
 from commonbrain.model.kinds import Kind
@@ -31,25 +13,27 @@ from commonbrain.model.memory import ThreadRef
 from commonbrain.model.messages import Thread, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.model.values import dataclass, fields
+from commonbrain.model.values import fields
 from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScope, ThreadSubject
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
-from commonbrain.storage.sql.context import OptionalRows, SqlContext
+from commonbrain.storage.sql.context import OptionalRows, Repository
 from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
 from commonbrain.storage.sql.statements import LISTED, in_ids
 
-_ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
+_ROW: Final = sa.select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
 _FAR: Final = 4
 """How many times as far is looked for neighbours where the nearest may not be seen."""
 _ALL: Final = Filter(trust_min=0.0)
 """Passages include messages of any trust, which is shown with them."""
-_LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
-_BY_KEY: Final = select(threads.c.id).where(
-    threads.c.tenant_id == bindparam("tenant"), threads.c.key == bindparam("key")
+_LAST: Final = sa.select(sa.func.max(threads.c.last_id)).where(
+    threads.c.tenant_id == sa.bindparam("tenant")
 )
-_IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
-    threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
+_BY_KEY: Final = sa.select(threads.c.id).where(
+    threads.c.tenant_id == sa.bindparam("tenant"), threads.c.key == sa.bindparam("key")
+)
+_IS_BEGUN: Final = sa.select(threads.c.last_id.is_not(None)).where(
+    threads.c.tenant_id == sa.bindparam("tenant"), threads.c.id == sa.bindparam("thread")
 )
 _BUILT_MAX: Final = 256
 SESSION_GAP_MAX: Final = timedelta(hours=1)
@@ -57,16 +41,13 @@ SESSION_GAP_MAX: Final = timedelta(hours=1)
 _GAP: Final = int(SESSION_GAP_MAX.total_seconds() * 1000) << RANDOM_BITS
 _NOT_IN_SESSIONS: Final = (Kind.MESSAGE, Kind.ATOM)
 """Messages have threads; atoms repeat the memory that they were made from."""
-_PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
+_PARTICIPANTS: Final = sa.select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
     in_ids(_MESSAGES.c.memory_id)
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRepository:
+class ThreadRepository(Repository):
     """Threads, to which messages belong."""
-
-    work: SqlContext
 
     def subjects(
         self, ids: Sequence[int], caller: Caller, *, now: datetime
@@ -140,7 +121,7 @@ class ThreadRepository:
     ) -> None:
         """Set the status of a thread, and its tags if given."""
         values = {"status": status} | ({} if tags is None else {"tags": tuple(tags)})
-        self.work.connection.execute(update(threads).where(self._at(thread_id)).values(values))
+        self.work.connection.execute(sa.update(threads).where(self._at(thread_id)).values(values))
 
     def last(self) -> int:
         """Return the id of the newest message of any thread, visible or not; 0 without any."""
@@ -231,13 +212,13 @@ class ThreadRepository:
             return known
         # The key is unique, so that the old row has to leave its key before the new one comes.
         run = self.work.connection.execute
-        left = update(threads).where(self._at(known))
+        left = sa.update(threads).where(self._at(known))
         run(left.values(key=f"{thread.key}\n{known}"))
         self._add(thread)
         here = self.work.here(_MESSAGES, thread_id=known)
-        run(update(_MESSAGES).where(here).values(thread_id=thread.id))
+        run(sa.update(_MESSAGES).where(here).values(thread_id=thread.id))
         self._follow(thread.id)
-        run(delete(threads).where(self._at(known)))
+        run(sa.delete(threads).where(self._at(known)))
         return thread.id
 
     def _around(
@@ -276,10 +257,10 @@ class ThreadRepository:
         """Update the newest message of a thread from its messages."""
         self.work.highest.pop(threads, None)
         here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
-        newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
-        self.work.connection.execute(update(threads).where(self._at(id_)).values(last_id=newest))
+        newest = sa.select(sa.func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
+        self.work.connection.execute(sa.update(threads).where(self._at(id_)).values(last_id=newest))
 
-    def _at(self, id_: int) -> ColumnElement[bool]:
+    def _at(self, id_: int) -> sa.ColumnElement[bool]:
         return self.work.here(threads, id=id_)
 
 
@@ -293,21 +274,21 @@ def _thread_of(row: Mapping[Any, Any]) -> Thread:
 
 
 @cache
-def _beginnings() -> Select[Any]:
+def _beginnings() -> sa.Select[Any]:
     """Select threads with the oldest message that a caller sees, and their first messages.
 
     The first one counts in any state: otherwise later recipients would see the subject of a
     forgotten, expired or erased one. The last column is the oldest open to the caller in any state.
     """
-    oldest = _oldest(within(_ALL)), _oldest(true()), _oldest(open_to(VIEWER))
-    columns: Select[Any] = select(threads.c.id, threads.c.subject).add_columns(*oldest)
+    oldest = _oldest(within(_ALL)), _oldest(sa.true()), _oldest(open_to(VIEWER))
+    columns: sa.Select[Any] = sa.select(threads.c.id, threads.c.subject).add_columns(*oldest)
     return columns.where(threads.c.tenant_id == TENANT, threads.c.id.in_(LISTED))
 
 
-def _oldest(condition: ColumnElement[bool]) -> ScalarSelect[int]:
+def _oldest(condition: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     """Select the oldest message of a thread with a condition."""
     return (
-        select(_MESSAGES.c.memory_id)
+        sa.select(_MESSAGES.c.memory_id)
         .join(memories, _memory_of_message())
         .where(_MESSAGES.c.tenant_id == TENANT, _MESSAGES.c.thread_id == threads.c.id, condition)
         .order_by(_MESSAGES.c.memory_id)
@@ -318,39 +299,46 @@ def _oldest(condition: ColumnElement[bool]) -> ScalarSelect[int]:
 
 
 @cache
-def _recent(status: ThreadStatus | None) -> Select[Any, Any]:
+def _recent(status: ThreadStatus | None) -> sa.Select[Any, Any]:
     """Select threads with a message visible to a caller at `now`."""
     is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
-    known = func.coalesce(threads.c.status, ThreadStatus.OPEN)
-    of_status = true() if status is None else known == status
+    known = sa.func.coalesce(threads.c.status, ThreadStatus.OPEN)
+    of_status = sa.true() if status is None else known == status
     return (
-        select(threads.c.id, threads.c.last_id)
-        .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
+        sa.select(threads.c.id, threads.c.last_id)
+        .where(
+            threads.c.tenant_id == sa.bindparam("tenant"), threads.c.last_id < sa.bindparam("below")
+        )
         .where(of_status, is_there.correlate(threads).exists())
         .order_by(threads.c.last_id.desc())
-        .limit(bindparam("limit"))
+        .limit(sa.bindparam("limit"))
     )
 
 
 @cache
-def _visible_messages() -> Select[int]:
+def _visible_messages() -> sa.Select[int]:
     """Select the messages of a thread visible to a caller at `now`."""
-    here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
+    here = (
+        _MESSAGES.c.thread_id == sa.bindparam("thread"),
+        _MESSAGES.c.memory_id < sa.bindparam("below"),
+    )
     newest = _seen().where(*here).order_by(_MESSAGES.c.memory_id.desc())
-    return newest.limit(bindparam("limit"))
+    return newest.limit(sa.bindparam("limit"))
 
 
 @lru_cache(_BUILT_MAX)
-def _steps(before: int, after: int, *, has_threads: bool) -> Select[Any] | CompoundSelect[Any]:
+def _steps(
+    before: int, after: int, *, has_threads: bool
+) -> sa.Select[Any] | sa.CompoundSelect[Any]:
     """Select the thread or session of each memory, what is before it there, it and what is after.
 
     Where there are messages, any other memory comes back without a thread as well.
     """
     sessions = _session_steps(before, after)
-    return union_all(_thread_steps(before, after), sessions) if has_threads else sessions
+    return sa.union_all(_thread_steps(before, after), sessions) if has_threads else sessions
 
 
-def _thread_steps(before: int, after: int) -> Select[Any]:
+def _thread_steps(before: int, after: int) -> sa.Select[Any]:
     """Select the messages before each message in its thread, itself and those after it.
 
     It takes one index lookup per neighbour, so that neither the length of a thread nor the number
@@ -360,24 +348,26 @@ def _thread_steps(before: int, after: int) -> Select[Any]:
     here, given_ids = _MESSAGES.alias(), LISTED.subquery()
     own = here.c.memory_id
     return (
-        select(
+        sa.select(
             here.c.thread_id,
-            cast(null(), String),
+            sa.cast(sa.null(), sa.String),
             *(_thread_step(here, far=far, is_before=True) for far in reversed(range(before))),
             own,
             *(_thread_step(here, far=far, is_before=False) for far in range(after)),
         )
         .select_from(given_ids)
-        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == given_ids.c.value))
+        .outerjoin(
+            here, sa.and_(here.c.tenant_id == sa.bindparam("tenant"), own == given_ids.c.value)
+        )
     )
 
 
-def _thread_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
+def _thread_step(here: sa.FromClause, *, far: int, is_before: bool) -> sa.ScalarSelect[int]:
     """Select the message at a distance from another in its thread; none past its ends."""
     other = _MESSAGES.alias()
     own, its = here.c.memory_id, other.c.memory_id
     return (
-        select(its)
+        sa.select(its)
         .where(other.c.tenant_id == here.c.tenant_id, other.c.thread_id == here.c.thread_id)
         .where(its < own if is_before else its > own)
         .order_by(its.desc() if is_before else its)
@@ -388,12 +378,12 @@ def _thread_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect
     )
 
 
-def _session_steps(before: int, after: int) -> Select[Any]:
+def _session_steps(before: int, after: int) -> sa.Select[Any]:
     """Select the session of each memory, and what the session stored before it, it and after it."""
     here = memories.alias()
     return (
-        select(
-            cast(null(), BigInteger),
+        sa.select(
+            sa.cast(sa.null(), sa.BigInteger),
             here.c.session,
             *(_session_step(here, far=far, is_before=True) for far in reversed(range(before))),
             here.c.id,
@@ -404,16 +394,18 @@ def _session_steps(before: int, after: int) -> Select[Any]:
     )
 
 
-def _session_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
+def _session_step(here: sa.FromClause, *, far: int, is_before: bool) -> sa.ScalarSelect[int]:
     """Select the memory at a distance from another in its session; none past a long gap.
 
     Ids begin with the time, so that the gap bounds the range of the index that is read.
     """
     other = memories.alias()
     own, its = here.c.id, other.c.id
-    in_reach = and_(its < own, its > own - _GAP) if is_before else and_(its > own, its < own + _GAP)
+    in_reach = (
+        sa.and_(its < own, its > own - _GAP) if is_before else sa.and_(its > own, its < own + _GAP)
+    )
     return (
-        select(its)
+        sa.select(its)
         .where(other.c.tenant_id == here.c.tenant_id, other.c.session == here.c.session)
         .where(in_reach, other.c.agent == here.c.agent, other.c.kind.not_in(_NOT_IN_SESSIONS))
         .order_by(its.desc() if is_before else its)
@@ -425,20 +417,20 @@ def _session_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelec
 
 
 @lru_cache(_BUILT_MAX)
-def _allowed_of(filter_: Filter) -> Select[int]:
+def _allowed_of(filter_: Filter) -> sa.Select[int]:
     """Select the memories that a scope allows at `now`."""
-    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(filter_))
+    return sa.select(memories.c.id).where(memories.c.id.in_(LISTED), within(filter_))
 
 
-def _memory_of_message() -> ColumnElement[bool]:
-    return and_(
+def _memory_of_message() -> sa.ColumnElement[bool]:
+    return sa.and_(
         memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
     )
 
 
-def _seen() -> Select[int]:
+def _seen() -> sa.Select[int]:
     return (
-        select(_MESSAGES.c.memory_id)
+        sa.select(_MESSAGES.c.memory_id)
         .join(memories, _memory_of_message())
         .where(_MESSAGES.c.tenant_id == TENANT, within(_ALL))
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +15,7 @@ from commonbrain.model.timestamps import from_millis
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT
 from commonbrain.storage.schema.activity import feedback, recall_traces, tool_events
 from commonbrain.storage.schema.memories import memories
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import Repository
 
 DAY: Final = timedelta(days=1)
 HOUR: Final = timedelta(hours=1)
@@ -54,14 +53,11 @@ class CallRow(NamedTuple):
     p95_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class TrendRepository:
+class TrendRepository(Repository):
     """Figures of one tenant by UTC period, oldest first; periods without rows are absent.
 
     Ids begin with the time, so that primary keys bound what is read.
     """
-
-    work: SqlContext
 
     def stored(self, *, since: datetime, period: timedelta = DAY) -> list[StoredRow]:
         """Count the memories stored since a time, by period and kind."""

@@ -37,8 +37,7 @@ from commonbrain.storage.schema.types import (
 # gives it, if any.
 sessions = tenant_table(
     "sessions",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("key", String(128), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("project", String(128)),
@@ -72,10 +71,9 @@ sessions = tenant_table(
 # Short-lived keys and values of a session; callers without one use the empty key.
 notes = tenant_table(
     "notes",
-    ("agent", "session", "key"),
-    Column("agent", String(128), nullable=False),
-    Column("session", String(128), nullable=False),
-    Column("key", String(128), nullable=False),
+    Column("agent", String(128), primary_key=True),
+    Column("session", String(128), primary_key=True),
+    Column("key", String(128), primary_key=True),
     Column("value", Text, nullable=False),
     Column("project", String(128)),
     Column("pinned", Boolean, nullable=False),
@@ -88,10 +86,9 @@ notes = tenant_table(
 # Decisions on action items; callers without a session use the empty key.
 acks = tenant_table(
     "acks",
-    ("memory_id", "agent", "session"),
-    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
-    Column("agent", String(128), nullable=False),
-    Column("session", String(128), nullable=False),
+    Column("memory_id", BigInteger, primary_key=True),
+    Column("agent", String(128), primary_key=True),
+    Column("session", String(128), primary_key=True),
     Column("decision", EnumText(Decision), nullable=False),
     Column("reason", Text),
     Column("until", Instant),
@@ -104,9 +101,8 @@ acks = tenant_table(
 # agents other than the author access to a private memory.
 receipts = tenant_table(
     "receipts",
-    ("agent", "message_id"),
-    Column("agent", String(128), nullable=False),
-    Column("message_id", BigInteger, nullable=False, autoincrement=False),
+    Column("agent", String(128), primary_key=True),
+    Column("message_id", BigInteger, primary_key=True),
     Column("sender", String(128), nullable=False),
     # The project of a broadcast; a message to one agent has none and is shown in every project.
     Column("project", String(128)),
@@ -126,16 +122,14 @@ receipts = tenant_table(
 # The last broadcast that an agent's own rows cover.
 mailboxes = tenant_table(
     "mailboxes",
-    ("agent",),
-    Column("agent", String(128), nullable=False),
+    Column("agent", String(128), primary_key=True),
     Column("taken_until", BigInteger, nullable=False),
 )
 
 
 recall_traces = tenant_table(
     "recall_traces",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("asked_at", Instant, nullable=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
@@ -151,8 +145,7 @@ recall_traces = tenant_table(
 
 models = tenant_table(
     "models",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("role", EnumText(ModelRole), nullable=False),
     Column("state", EnumText(ModelState), nullable=False),
     Column("digest", String(64), nullable=False),
@@ -180,10 +173,9 @@ models = tenant_table(
 # is skipped.
 feedback = tenant_table(
     "feedback",
-    ("trace_id", "memory_id", "mark"),
-    Column("trace_id", BigInteger, nullable=False),
-    Column("memory_id", BigInteger, nullable=False),
-    Column("mark", EnumText(FeedbackMark), nullable=False),
+    Column("trace_id", BigInteger, primary_key=True),
+    Column("memory_id", BigInteger, primary_key=True),
+    Column("mark", EnumText(FeedbackMark), primary_key=True),
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
     Column("at", Instant, nullable=False),
@@ -194,8 +186,7 @@ feedback = tenant_table(
 # Figures are JSON: new ones are added over time, and no query filters by them.
 evaluations = tenant_table(
     "evaluations",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("name", String(24), nullable=False),
     Column("at", Instant, nullable=False),
     Column("agent", String(128), nullable=False),
@@ -208,8 +199,7 @@ evaluations = tenant_table(
 
 agents = tenant_table(
     "agents",
-    ("name",),
-    Column("name", String(128), nullable=False),
+    Column("name", String(128), primary_key=True),
     Column("role", EnumText(Role), nullable=False),
     Column("trust_default", EnumText(Trust), nullable=False),
     Column("trust_ceiling", EnumText(Trust), nullable=False),
@@ -219,8 +209,7 @@ agents = tenant_table(
 
 api_keys = tenant_table(
     "api_keys",
-    ("prefix",),
-    Column("prefix", String(8), nullable=False),
+    Column("prefix", String(8), primary_key=True),
     Column("agent", String(128), nullable=False),
     Column("label", String(128)),
     Column("scopes", Names, nullable=False),
@@ -239,9 +228,8 @@ api_keys = tenant_table(
 # describes a token, so its role is stored.
 page_sessions = tenant_table(
     "page_sessions",
-    ("digest",),
     # Never the secret: the SHA-256 of its 256 random bits.
-    Column("digest", String(64), nullable=False),
+    Column("digest", String(64), primary_key=True),
     Column("agent", String(128), nullable=False),
     Column("key_prefix", String(8)),
     Column("token_role", EnumText(Role)),
@@ -257,8 +245,7 @@ page_sessions = tenant_table(
 # Separate from `audit`, where every line belongs to a memory and has a digest of its content.
 access_audit = tenant_table(
     "access_audit",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("at", Instant, nullable=False),
     Column("action", String(64), nullable=False),
     Column("code", String(64)),
@@ -277,8 +264,7 @@ _IS_LIVE: Final = "state IN ('queued', 'running')"
 # versions can serve one store.
 jobs = tenant_table(
     "jobs",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("kind", String(24), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
@@ -315,8 +301,7 @@ OF_HOOKS: Final = f"{_TRANSPORT} = 'hook'"
 # memory, so that erasure need not search here. Calls without a session use the empty key.
 tool_events = tenant_table(
     "tool_events",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("at", Instant, nullable=False),
     Column("session", String(128), nullable=False),
     Column("agent", String(128), nullable=False),

@@ -92,8 +92,7 @@ spaces = Table(
 
 memories = tenant_table(
     "memories",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("kind", EnumText(Kind), nullable=False),
     Column("label", String(128)),
     Column("headline", String(120), nullable=False),
@@ -162,10 +161,9 @@ memories = tenant_table(
 # is the speaker.
 entities = tenant_table(
     "entities",
-    ("memory_id", "type", "name"),
-    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
-    Column("type", EnumText(EntityType), nullable=False),
-    Column("name", String(128), nullable=False),
+    Column("memory_id", BigInteger, primary_key=True),
+    Column("type", EnumText(EntityType), primary_key=True),
+    Column("name", String(128), primary_key=True),
     Column("position", SmallInteger, nullable=False),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "type", "name"),
@@ -174,8 +172,7 @@ entities = tenant_table(
 
 threads = tenant_table(
     "threads",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("key", String(512), nullable=False),
     Column("subject", String(512), nullable=False),
     Column("project", String(128)),
@@ -219,8 +216,7 @@ def _detail(kind: Kind, *constraints: SchemaItem) -> Table:
     """Make a kind's detail table: the body, the kind's own columns, tied to rows of that kind."""
     return tenant_table(
         f"{kind}s",
-        ("memory_id",),
-        Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+        Column("memory_id", BigInteger, primary_key=True),
         Column("kind", EnumText(Kind), nullable=False, default=kind),
         Column("body", Text, nullable=False),
         *map(_column_of, columns_of(kind)),
@@ -266,10 +262,9 @@ DETAILS: Final[Mapping[Kind, Table]] = {
 # which keep vectors in memory learn of it the way they learn of new ones.
 vectors = tenant_table(
     "vectors",
-    ("memory_id", "space_id", "part"),
-    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
-    Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
-    Column("part", SmallInteger, nullable=False),
+    Column("memory_id", BigInteger, primary_key=True),
+    Column("space_id", Integer, ForeignKey("spaces.id"), primary_key=True),
+    Column("part", SmallInteger, primary_key=True),
     Column("seq", BigInteger, nullable=False),
     Column("vector", LargeBinary),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
@@ -283,10 +278,9 @@ vectors = tenant_table(
 
 links = tenant_table(
     "links",
-    ("from_id", "to_id", "type"),
-    Column("from_id", BigInteger, nullable=False, autoincrement=False),
-    Column("to_id", BigInteger, nullable=False, autoincrement=False),
-    Column("type", EnumText(LinkType), nullable=False),
+    Column("from_id", BigInteger, primary_key=True),
+    Column("to_id", BigInteger, primary_key=True),
+    Column("type", EnumText(LinkType), primary_key=True),
     Column("strength", Float, nullable=False),
     Column("observations", Integer, nullable=False),
     Column("basis", Text),
@@ -306,8 +300,7 @@ links = tenant_table(
 
 annotations = tenant_table(
     "annotations",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("memory_id", BigInteger, nullable=False),
     Column("text", Text, nullable=False),
     Column("agent", String(128), nullable=False),
@@ -322,8 +315,7 @@ annotations = tenant_table(
 # of that belief.
 changes = tenant_table(
     "changes",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("memory_id", BigInteger, nullable=False),
     Column("action", EnumText(Action), nullable=False),
     Column("agent", String(128), nullable=False),
@@ -344,9 +336,8 @@ changes = tenant_table(
 # Replies to calls with an idempotency key, so that a repeated call gets the same reply.
 idempotency = tenant_table(
     "idempotency",
-    ("agent", "key"),
-    Column("agent", String(128), nullable=False),
-    Column("key", String(128), nullable=False),
+    Column("agent", String(128), primary_key=True),
+    Column("key", String(128), primary_key=True),
     Column("digest", String(64), nullable=False),
     Column("body", JSON, nullable=False),
     Column("memory_ids", JSON, nullable=False),
@@ -355,8 +346,7 @@ idempotency = tenant_table(
 
 audit = tenant_table(
     "audit",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("at", Instant, nullable=False),
     Column("action", String(24), nullable=False),
     # No foreign key: the line outlives an erased memory.
@@ -374,8 +364,7 @@ audit = tenant_table(
 
 outbox = tenant_table(
     "outbox",
-    ("id",),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("id", BigInteger, primary_key=True),
     Column("topic", String(64), nullable=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("at", Instant, nullable=False),
@@ -384,9 +373,8 @@ outbox = tenant_table(
 
 reviews = tenant_table(
     "reviews",
-    ("memory_id", "cause_id"),
-    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
-    Column("cause_id", BigInteger, nullable=False, autoincrement=False),
+    Column("memory_id", BigInteger, primary_key=True),
+    Column("cause_id", BigInteger, primary_key=True),
     Column("fall", EnumText(InvalidationReason), nullable=False),
     Column("via_id", BigInteger, nullable=False),
     Column("depth", Integer, nullable=False),
@@ -404,8 +392,7 @@ reviews = tenant_table(
 # row is deleted in the transaction that finishes it, so that a crash loses none.
 falls = tenant_table(
     "falls",
-    ("memory_id",),
-    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("memory_id", BigInteger, primary_key=True),
     Column("due_at", Instant, nullable=False),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "due_at"),
@@ -414,10 +401,9 @@ falls = tenant_table(
 
 field_vectors = tenant_table(
     "field_vectors",
-    ("memory_id", "space_id", "field"),
-    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
-    Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
-    Column("field", EnumText(CausalField), nullable=False),
+    Column("memory_id", BigInteger, primary_key=True),
+    Column("space_id", Integer, ForeignKey("spaces.id"), primary_key=True),
+    Column("field", EnumText(CausalField), primary_key=True),
     Column("seq", BigInteger, nullable=False),
     Column("vector", LargeBinary),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),

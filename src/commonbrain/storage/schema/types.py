@@ -16,7 +16,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     MetaData,
-    PrimaryKeyConstraint,
     String,
     Table,
     TypeDecorator,
@@ -87,7 +86,7 @@ def read_json(text: str) -> Any:  # noqa: ANN401 JSON holds anything
 
 def tenant() -> Column[str]:
     """Return the tenant column, which begins every key."""
-    return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
+    return Column("tenant_id", String(128), ForeignKey("tenants.id"), primary_key=True)
 
 
 def authority_column(default: Authority) -> Column[Authority]:
@@ -97,9 +96,9 @@ def authority_column(default: Authority) -> Column[Authority]:
     )
 
 
-def tenant_table(name: str, key: Sequence[str], *items: SchemaItem) -> Table:
-    """Make a table of rows of tenants; its key is the tenant, then `key`."""
-    table = Table(name, METADATA, tenant(), *items, PrimaryKeyConstraint("tenant_id", *key))
+def tenant_table(name: str, *items: SchemaItem) -> Table:
+    """Make a table of rows of tenants; its key is the tenant, then the columns of the key."""
+    table = Table(name, METADATA, tenant(), *items)
     table.info[_INDEXES] = [one for one in items if isinstance(one, Index)]
     return table
 

@@ -523,6 +523,13 @@ def add_tenant(connection: Connection, tenant: str, *, now: datetime) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Some tables of one tenant, in a transaction."""
+
+    work: SqlContext
+
+
 T = TypeVar("T")
 
 

@@ -14,16 +14,7 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.storage.interface import Holdings, Progress
-from commonbrain.storage.sqlite.backup import (
-    WAIT_S,
-    connected,
-    copy_store,
-    drop_partials,
-    holdings_of,
-    lock_out_others,
-    partial_path,
-    sync_folder,
-)
+from commonbrain.storage.sqlite import backup
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, found_file, known_copies, read_header
 from commonbrain.storage.sqlite.sealing import (
@@ -101,7 +92,7 @@ def plan_sealing(store: Path, sealing: Sealing | None, *, key_file: Path | None 
     file.check_writable()
     return SealPlan(
         store=str(file.path),
-        holds=holdings_of(file),
+        holds=backup.holdings_of(file),
         sealed_by=file.key and file.key.source,
         seals_with=sealing and str(sealing.source or "a passphrase"),
         plain_copies=tuple(map(str, _plain_copies(file.path))),
@@ -172,18 +163,18 @@ def reseal(
     source = sealing and sealing.source
     module = driver(is_sealed=True)
     with (
-        connected(file, wait_s=WAIT_S, sqlite=module) as connection,
-        partial_path(file.path) as partial,
+        backup.connected(file, wait_s=backup.WAIT_S, sqlite=module) as connection,
+        backup.partial_path(file.path) as partial,
     ):
-        lock_out_others(connection, file, sqlite=module)
-        drop_partials(file.path, but=partial)
+        backup.lock_out_others(connection, file, sqlite=module)
+        backup.drop_partials(file.path, but=partial)
         key = _key_for(sealing, file)
-        copy_store(connection, partial, origin=file, key=key, on_progress=on_progress)
+        backup.copy_store(connection, partial, origin=file, key=key, on_progress=on_progress)
         if source is not None:
             _check_key_exists(source, partial)
             note_source(file.path, source)
         partial.replace(file.path)
-        sync_folder(file.path.parent)
+        backup.sync_folder(file.path.parent)
         if source is None:
             note_source(file.path, None)
     return plan

@@ -12,19 +12,8 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
+import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    TextClause,
-    bindparam,
-    case,
-    column,
-    func,
-    select,
-    text,
-)
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
@@ -44,8 +33,8 @@ _RESERVE: Final = 4
 """One in this many results beyond the limit is checked before all of them are."""
 _BUILT_MAX: Final = 256
 """Cached statements of recently used scopes."""
-_MEMBERS: Final[TextClause] = text("SELECT value FROM json_each(:listed)")
-LISTED: Final = _MEMBERS.columns(column("value"))
+_MEMBERS: Final[sa.TextClause] = sa.text("SELECT value FROM json_each(:listed)")
+LISTED: Final = _MEMBERS.columns(sa.column("value"))
 """The members of a JSON list."""
 
 
@@ -95,16 +84,16 @@ class AllowedIds:
 
 # One row with a list of ids is read several times as fast as a row for each.
 @lru_cache(_BUILT_MAX)
-def _allowed_of(criteria: Filter) -> Select[str]:
+def _allowed_of(criteria: Filter) -> sa.Select[str]:
     """Select those of the ids in `listed`, a JSON list, that a scope allows."""
-    ids = func.json_group_array(memories.c.id)
-    return select(ids).where(within(criteria), memories.c.id.in_(LISTED))
+    ids = sa.func.json_group_array(memories.c.id)
+    return sa.select(ids).where(within(criteria), memories.c.id.in_(LISTED))
 
 
 @lru_cache(_BUILT_MAX)
-def _all_allowed(criteria: Filter) -> Select[str]:
+def _all_allowed(criteria: Filter) -> sa.Select[str]:
     """Select all ids that a scope allows."""
-    return select(func.json_group_array(allowed(criteria).subquery().c.id))
+    return sa.select(sa.func.json_group_array(allowed(criteria).subquery().c.id))
 
 
 _WORD_BITS: Final = 64
@@ -347,28 +336,28 @@ _FOLLOWED_AT_ONCE: Final = 1000
 class _Statements:
     """Statements of one set of vectors."""
 
-    last_seq: Select[int]
-    changes: Select[int, int, bytes]
-    blobs: Select[int, bytes]
-    firsts: Select[int, bytes]
+    last_seq: sa.Select[int]
+    changes: sa.Select[int, int, bytes]
+    blobs: sa.Select[int, bytes]
+    firsts: sa.Select[int, bytes]
 
 
 @cache
 def _statements(field: CausalField | None) -> _Statements:
     row = vectors.c if field is None else field_vectors.c
-    here: list[ColumnElement[bool]] = [
-        row.tenant_id == bindparam("tenant"),
-        row.space_id == bindparam("space"),
+    here: list[sa.ColumnElement[bool]] = [
+        row.tenant_id == sa.bindparam("tenant"),
+        row.space_id == sa.bindparam("space"),
     ]
     if field is not None:
         here.append(row.field == field)
     # A vector of another size cannot be compared; it counts as removed.
-    is_whole = func.length(row.vector) == bindparam("size")
-    blobs = select(row.memory_id, row.vector).where(*here, is_whole, row.memory_id.in_(LISTED))
+    is_whole = sa.func.length(row.vector) == sa.bindparam("size")
+    blobs = sa.select(row.memory_id, row.vector).where(*here, is_whole, row.memory_id.in_(LISTED))
     return _Statements(
-        last_seq=select(func.coalesce(func.max(row.seq), 0)).where(*here),
-        changes=select(row.seq, row.memory_id, case((is_whole, row.vector)).label("vector"))
-        .where(*here, row.seq > bindparam("seq"))
+        last_seq=sa.select(sa.func.coalesce(sa.func.max(row.seq), 0)).where(*here),
+        changes=sa.select(row.seq, row.memory_id, sa.case((is_whole, row.vector)).label("vector"))
+        .where(*here, row.seq > sa.bindparam("seq"))
         .order_by(row.seq),
         blobs=blobs,
         # A field is one clause, with one vector.
@@ -531,7 +520,7 @@ class SqliteVectors:
         return best
 
     def _read(
-        self, statement: Select[int, bytes], ids: Sequence[int]
+        self, statement: sa.Select[int, bytes], ids: Sequence[int]
     ) -> Sequence[tuple[int, bytes]]:
         """Read the vectors of some memories from the rows."""
         given = self.here | {"listed": json_of(ids), "size": self.vector_bytes}
@@ -552,8 +541,8 @@ _ORPHANS: Final = (
     "DELETE FROM {0} WHERE tenant_id = :tenant AND NOT EXISTS "
     "(SELECT 1 FROM memories m WHERE m.tenant_id = {0}.tenant_id AND m.id = memory_id)"
 )
-_DROP_ORPHANS: Final = text(_ORPHANS.format("vectors"))
-_DROP_ORPHANS_OF_FIELDS: Final = text(_ORPHANS.format("field_vectors"))
+_DROP_ORPHANS: Final = sa.text(_ORPHANS.format("vectors"))
+_DROP_ORPHANS_OF_FIELDS: Final = sa.text(_ORPHANS.format("field_vectors"))
 # The rows stay without values under a new number, from which readers learn of the removal.
 _UNSOUND: Final = (
     "UPDATE {0} SET vector = NULL, seq = {1} "
@@ -563,9 +552,9 @@ _UNSOUND: Final = (
     "WHERE w.tenant_id = :tenant AND w.space_id = :space AND w.vector IS NOT NULL "
     f"AND (length(w.vector) <> :size OR m.state NOT IN ({_FINDABLE})))"
 )
-_EMPTY_UNSOUND: Final = text(_UNSOUND.format("vectors", ":seq + part"))
+_EMPTY_UNSOUND: Final = sa.text(_UNSOUND.format("vectors", ":seq + part"))
 # Each field numbers its own changes.
-_EMPTY_UNSOUND_OF_FIELDS: Final = text(
+_EMPTY_UNSOUND_OF_FIELDS: Final = sa.text(
     _UNSOUND.format(
         "field_vectors",
         "(SELECT max(o.seq) + 1 FROM field_vectors o WHERE o.tenant_id = field_vectors.tenant_id "
@@ -574,7 +563,9 @@ _EMPTY_UNSOUND_OF_FIELDS: Final = text(
 )
 
 
-def drop_unsound(connection: Connection, *, tenant: str, space_id: int, size: int, seq: int) -> int:
+def drop_unsound(
+    connection: sa.Connection, *, tenant: str, space_id: int, size: int, seq: int
+) -> int:
     """Clear vectors of the wrong size in bytes, or of unsearchable memories; return the rows.
 
     A memory loses all of its windows, or all of its fields, which are made together. Cleared rows

@@ -25,34 +25,7 @@ from commonbrain.transfer.importer import (
     Unreadable,
     files_found,
 )
-from commonbrain.transfer.importers.chats import (
-    ASSISTANT,
-    ATTACHMENTS,
-    CONTEXT,
-    REASONING,
-    TOOL_CALLS,
-    TOOL_RESULTS,
-    USER,
-    Chat,
-    Tally,
-)
-from commonbrain.transfer.importers.json_lines import (
-    HEAD_BYTES,
-    RECORDS,
-    REPEATED,
-    SUBAGENTS,
-    JsonLine,
-    as_list,
-    as_object,
-    check_format,
-    lines,
-    parse,
-    pieces,
-    place_of,
-    session_files,
-    session_folders,
-    window,
-)
+from commonbrain.transfer.importers import chats, json_lines
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -66,18 +39,20 @@ _MARK: Final = re.compile(rb'"sessionId":|"type":\s?"summary"')
 _PATTERN: Final = "**/*.jsonl"
 _TYPED: Final = re.compile(rb'\{"type":"([\w-]+)"')
 _BLOCKS: Final = {
-    "thinking": REASONING,
-    "redacted_thinking": REASONING,
-    "tool_use": TOOL_CALLS,
-    "server_tool_use": TOOL_CALLS,
-    "mcp_tool_use": TOOL_CALLS,
-    "tool_result": TOOL_RESULTS,
-    "image": ATTACHMENTS,
-    "document": ATTACHMENTS,
+    "thinking": chats.REASONING,
+    "redacted_thinking": chats.REASONING,
+    "tool_use": chats.TOOL_CALLS,
+    "server_tool_use": chats.TOOL_CALLS,
+    "mcp_tool_use": chats.TOOL_CALLS,
+    "tool_result": chats.TOOL_RESULTS,
+    "image": chats.ATTACHMENTS,
+    "document": chats.ATTACHMENTS,
 }
 """The blocks of a message without text of its sender; results of further tools end in the last."""
 _MARKS: Final = [
-    (b'"type":"%s"' % sort.encode(), what) for sort, what in _BLOCKS.items() if what != TOOL_RESULTS
+    (b'"type":"%s"' % sort.encode(), what)
+    for sort, what in _BLOCKS.items()
+    if what != chats.TOOL_RESULTS
 ]
 _RESULT: Final = b'"type":"tool_result"'
 _OPENING: Final = re.compile(
@@ -120,25 +95,25 @@ class ClaudeCode(Importer):
 
         """
         folder = _folder_of(source)
-        files = session_files(folder, _PATTERN, program=_PROGRAM)
-        check_format(files, source, mark=_MARK, program=_PROGRAM)
+        files = json_lines.session_files(folder, _PATTERN, program=_PROGRAM)
+        json_lines.check_format(files, source, mark=_MARK, program=_PROGRAM)
         yield from links_outside(folder, "*.jsonl")
-        tally = Tally()
+        tally = chats.Tally()
         own = [
             file
             for file in files
             if folder.is_file()
             or not (file.name.startswith("agent-") or file.parent.name == "subagents")
         ]
-        tally[SUBAGENTS] += len(files) - len(own)
+        tally[json_lines.SUBAGENTS] += len(files) - len(own)
         heads = _heads(own, folder, projects=self.projects)
         reader = _Reader(source=folder, heads=heads, tally=tally)
-        yield from pieces(list(heads), folder, read=reader.read, tally=tally)
+        yield from json_lines.pieces(list(heads), folder, read=reader.read, tally=tally)
 
     def projects_in(self, source: Path) -> Mapping[str, str]:
         """Return the projects of the folders of the sessions."""
-        files = session_files(_folder_of(source), _PATTERN, program=_PROGRAM)
-        return projects_of_folders(session_folders(files), projects=self.projects)
+        files = json_lines.session_files(_folder_of(source), _PATTERN, program=_PROGRAM)
+        return projects_of_folders(json_lines.session_folders(files), projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
         """Return the importer of a copy, see `Importer`."""
@@ -165,9 +140,9 @@ def _heads(files: Sequence[Path], source: Path, *, projects: Projects) -> dict[P
     summaries: dict[str, str] = {}
     ends: dict[Path, tuple[str, list[str], list[str], str | None]] = {}
     for file in files:
-        seen = window(file, HEAD_BYTES)
+        seen = json_lines.window(file, json_lines.HEAD_BYTES)
         for written in _SUMMARY.findall(seen.head):
-            record = parse(JsonLine(number=0, data=written, end=0), where="")
+            record = json_lines.parse(json_lines.JsonLine(number=0, data=written, end=0), where="")
             if not isinstance(record, Unreadable):
                 summaries[str(record.get("leafUuid"))] = str(record.get("summary"))
         titles = [*seen.values("aiTitle"), *seen.values("customTitle")]
@@ -190,24 +165,24 @@ class _Reader:
 
     source: Path
     heads: Mapping[Path, _Head]
-    tally: Tally
+    tally: chats.Tally
     seen: set[str] = field(default_factory=set[str])
 
     def read(self, file: Path, stream: BinaryIO) -> Iterator[tuple[Content, int]]:
         head = self.heads[file]
-        chat = Chat(
+        chat = chats.Chat(
             format="claude-code",
             id=file.stem,
             title=head.title,
             project=head.project,
         )
-        where = place_of(file, self.source)
-        for line in lines(stream):
+        where = json_lines.place_of(file, self.source)
+        for line in json_lines.lines(stream):
             skipped = _skipped(line)
             if skipped is not None:
                 self.tally.update(skipped)
                 continue
-            record = parse(line, where=f"{where}:{line.number}")
+            record = json_lines.parse(line, where=f"{where}:{line.number}")
             if isinstance(record, Unreadable):
                 yield record, line.end
                 continue
@@ -215,29 +190,31 @@ class _Reader:
                 yield content, line.end
 
     def _message(
-        self, record: Mapping[str, object], chat: Chat, *, place: str
+        self, record: Mapping[str, object], chat: chats.Chat, *, place: str
     ) -> Iterator[Content]:
-        message = as_object(record.get("message"))
+        message = json_lines.as_object(record.get("message"))
         sender = str(record.get("type"))
-        if message is None or sender not in {USER, ASSISTANT}:
-            self.tally[RECORDS] += 1
+        if message is None or sender not in {chats.USER, chats.ASSISTANT}:
+            self.tally[json_lines.RECORDS] += 1
             return
         if record.get("isSidechain"):
-            self.tally[SUBAGENTS] += 1
+            self.tally[json_lines.SUBAGENTS] += 1
             return
         texts = self._texts(message.get("content"))
         if _is_added(record, message):
-            self.tally[CONTEXT] += 1
+            self.tally[chats.CONTEXT] += 1
             return
         words = (
-            "\n".join(filter(None, map(_own_words, texts))) if sender == USER else "\n".join(texts)
+            "\n".join(filter(None, map(_own_words, texts)))
+            if sender == chats.USER
+            else "\n".join(texts)
         )
         if not words.strip():
-            self.tally[CONTEXT] += len(texts)
+            self.tally[chats.CONTEXT] += len(texts)
             return
         id_ = str(record.get("uuid") or place)
         if id_ in self.seen:
-            self.tally[REPEATED] += 1
+            self.tally[json_lines.REPEATED] += 1
             return
         self.seen.add(id_)
         model = message.get("model")
@@ -254,19 +231,19 @@ class _Reader:
         if isinstance(content, str):
             return [content]
         texts: list[str] = []
-        for block in map(as_object, as_list(content) or ()):
+        for block in map(json_lines.as_object, json_lines.as_list(content) or ()):
             if block is None:
                 continue
             sort, text = str(block.get("type")), block.get("text")
             if sort == "text" and isinstance(text, str):
                 texts.append(text)
             else:
-                other = TOOL_RESULTS if sort.endswith("_tool_result") else RECORDS
+                other = chats.TOOL_RESULTS if sort.endswith("_tool_result") else json_lines.RECORDS
                 self.tally[_BLOCKS.get(sort, other)] += 1
         return texts
 
 
-def _skipped(line: JsonLine) -> Mapping[str, int] | None:
+def _skipped(line: json_lines.JsonLine) -> Mapping[str, int] | None:
     """Count what a line without text of a person or the model holds; None if it must be parsed.
 
     Most of a transcript is results of tools, so it is not parsed to leave them out.
@@ -276,15 +253,15 @@ def _skipped(line: JsonLine) -> Mapping[str, int] | None:
         return None
     typed = _TYPED.match(data)
     if typed is not None and typed[1] not in {b"user", b"assistant"}:
-        return {RECORDS: 1}
+        return {json_lines.RECORDS: 1}
     is_user = b'"type":"user"' in data
     if not is_user and b'"type":"assistant"' not in data:
-        return {RECORDS: 1}
+        return {json_lines.RECORDS: 1}
     if b'"type":"text"' in data or b'"isSidechain":true' in data:
         return None
     if is_user:
         results = data.count(_RESULT)
-        return {TOOL_RESULTS: results} if results else None
+        return {chats.TOOL_RESULTS: results} if results else None
     counts = Counter[str]()
     for mark, what in _MARKS:
         counts[what] += data.count(mark)

@@ -25,32 +25,7 @@ from commonbrain.transfer.importer import (
     Unreadable,
     files_found,
 )
-from commonbrain.transfer.importers.chats import (
-    ASSISTANT,
-    ATTACHMENTS,
-    CONTEXT,
-    REASONING,
-    TOOL_CALLS,
-    TOOL_RESULTS,
-    USER,
-    Chat,
-    Tally,
-)
-from commonbrain.transfer.importers.json_lines import (
-    RECORDS,
-    REPEATED,
-    SUBAGENTS,
-    JsonLine,
-    as_list,
-    as_object,
-    check_format,
-    lines,
-    parse,
-    pieces,
-    place_of,
-    session_files,
-    session_folders,
-)
+from commonbrain.transfer.importers import chats, json_lines
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -110,13 +85,13 @@ class Codex(Importer):
             InvalidInputError: the source has no session of Codex; raised before the first piece.
 
         """
-        files = session_files(source, f"{_PATTERN}*", program=_PROGRAM)
+        files = json_lines.session_files(source, f"{_PATTERN}*", program=_PROGRAM)
         plain = [one for one in files if one.suffix == ".jsonl" or one == source]
         packed = [one for one in files if one.suffix == ".zst" and one.with_suffix("") not in plain]
         if plain or not packed:
-            check_format(plain, source, mark=_MARK, program=_PROGRAM)
+            json_lines.check_format(plain, source, mark=_MARK, program=_PROGRAM)
         yield from links_outside(source, f"{_NAME}*")
-        tally = Tally()
+        tally = chats.Tally()
         reader = _Reader(
             source=source,
             projects=self.projects,
@@ -126,14 +101,15 @@ class Codex(Importer):
         for one in packed:
             reason = "It is compressed; unpack it with `zstd -d` and import it again."
             yield ImportItem(
-                content=Unreadable(where=place_of(one, source), reason=reason), progress=0.0
+                content=Unreadable(where=json_lines.place_of(one, source), reason=reason),
+                progress=0.0,
             )
-        yield from pieces(plain, source, read=reader.read, tally=tally)
+        yield from json_lines.pieces(plain, source, read=reader.read, tally=tally)
 
     def projects_in(self, source: Path) -> Mapping[str, str]:
         """Return the projects of the folders of the sessions."""
-        files = session_files(source, f"{_PATTERN}*", program=_PROGRAM)
-        return projects_of_folders(session_folders(files), projects=self.projects)
+        files = json_lines.session_files(source, f"{_PATTERN}*", program=_PROGRAM)
+        return projects_of_folders(json_lines.session_folders(files), projects=self.projects)
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:
         """Return the importer of a copy, see `Importer`."""
@@ -148,8 +124,8 @@ def _titles(source: Path, *, levels: int) -> Mapping[str, str]:
     if index is None:
         return titles
     with suppress(OSError), index.open("rb") as stream:
-        for line in lines(stream):
-            entry = parse(line, where=_INDEX)
+        for line in json_lines.lines(stream):
+            entry = json_lines.parse(line, where=_INDEX)
             if not isinstance(entry, Unreadable):
                 titles[str(entry.get("id"))] = str(entry.get("thread_name") or "").strip()
     return titles
@@ -162,20 +138,20 @@ class _Reader:
     source: Path
     projects: Projects
     titles: Mapping[str, str]
-    tally: Tally
+    tally: chats.Tally
     seen: set[str] = field(default_factory=set[str])
 
     def read(self, file: Path, stream: BinaryIO) -> Iterator[tuple[Content, int]]:
         named = _SESSION.fullmatch(file.stem)
-        chat = Chat(format="codex", id=named[1] if named else file.stem)
-        where = place_of(file, self.source)
+        chat = chats.Chat(format="codex", id=named[1] if named else file.stem)
+        where = json_lines.place_of(file, self.source)
         is_begun = False
-        for line in lines(stream):
+        for line in json_lines.lines(stream):
             what = _skipped(line)
             if what is not None:
                 self.tally[what] += 1
                 continue
-            record = parse(line, where=f"{where}:{line.number}")
+            record = json_lines.parse(line, where=f"{where}:{line.number}")
             if isinstance(record, Unreadable):
                 yield record, line.end
                 continue
@@ -191,11 +167,11 @@ class _Reader:
                 for content in self._message(item, chat, record=record, number=line.number):
                     yield content, line.end
 
-    def _begin(self, chat: Chat, meta: Mapping[str, object]) -> bool:
+    def _begin(self, chat: chats.Chat, meta: Mapping[str, object]) -> bool:
         """Take over the session's id, title and project; return False for that of a subagent."""
-        source = as_object(meta.get("source"))
+        source = json_lines.as_object(meta.get("source"))
         if source is not None and "subagent" in source:
-            self.tally[SUBAGENTS] += 1
+            self.tally[json_lines.SUBAGENTS] += 1
             return False
         chat.id = str(meta.get("id") or chat.id)
         chat.title = self.titles.get(chat.id, "")
@@ -204,13 +180,18 @@ class _Reader:
         return True
 
     def _message(
-        self, item: Mapping[str, object], chat: Chat, *, record: Mapping[str, object], number: int
+        self,
+        item: Mapping[str, object],
+        chat: chats.Chat,
+        *,
+        record: Mapping[str, object],
+        number: int,
     ) -> Iterator[Content]:
         role = str(item.get("role"))
-        if role not in {USER, ASSISTANT}:
-            self.tally[CONTEXT] += 1
+        if role not in {chats.USER, chats.ASSISTANT}:
+            self.tally[chats.CONTEXT] += 1
             return
-        words = "\n".join(self._texts(item, is_user=role == USER)).strip()
+        words = "\n".join(self._texts(item, is_user=role == chats.USER)).strip()
         if not words:
             return
         own = item.get("id")
@@ -218,7 +199,7 @@ class _Reader:
         # Ids of other providers' models need not be unique.
         known = f"{place}:{hashlib.sha256(words.encode('utf-8', 'replace')).hexdigest()[:16]}"
         if known in self.seen:
-            self.tally[REPEATED] += 1
+            self.tally[json_lines.REPEATED] += 1
             return
         id_ = place if place not in self.seen else f"{chat.id}:{number}"
         self.seen.update((known, place))
@@ -226,25 +207,27 @@ class _Reader:
 
     def _texts(self, item: Mapping[str, object], *, is_user: bool) -> Iterator[str]:
         """Yield the texts of a message and count its other parts."""
-        parts = as_list(item.get("content")) or ()
-        metadata = as_object(item.get("internal_chat_message_metadata_passthrough")) or {}
-        kinds = as_list(metadata.get("content_item_kinds")) or ()
+        parts = json_lines.as_list(item.get("content")) or ()
+        metadata = (
+            json_lines.as_object(item.get("internal_chat_message_metadata_passthrough")) or {}
+        )
+        kinds = json_lines.as_list(metadata.get("content_item_kinds")) or ()
         if len(kinds) != len(parts):
             # The metadata does not say.
             kinds = [""] * len(parts)
-        for part, kind in zip(map(as_object, parts), kinds, strict=True):
+        for part, kind in zip(map(json_lines.as_object, parts), kinds, strict=True):
             text = part.get("text") if part else None
             if not isinstance(text, str):
-                self.tally[ATTACHMENTS] += 1
+                self.tally[chats.ATTACHMENTS] += 1
             elif is_user and _is_added(text, str(kind)):
-                self.tally[CONTEXT] += 1
+                self.tally[chats.CONTEXT] += 1
             else:
                 yield _request(text) if is_user else text
 
 
 def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
     """Return type and payload of a line; old sessions have the payload alone."""
-    payload = as_object(record.get("payload"))
+    payload = json_lines.as_object(record.get("payload"))
     if payload is not None:
         return str(record.get("type")), payload
     if "type" not in record and "id" in record:
@@ -252,24 +235,24 @@ def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
     return "response_item", record
 
 
-def _skipped(line: JsonLine) -> str | None:
+def _skipped(line: json_lines.JsonLine) -> str | None:
     """Name what a line without a message holds; None if it must be parsed."""
     if line.data is None or not line.is_compact or b'"payload":' not in line.data:
         return None
     if b'"session_meta"' in line.data or b'"type":"message"' in line.data:
         return None
     sort = _PAYLOAD.search(line.data)
-    return _what(sort[1].decode(), is_item=True) if sort else RECORDS
+    return _what(sort[1].decode(), is_item=True) if sort else json_lines.RECORDS
 
 
 def _what(sort: str, *, is_item: bool) -> str:
     if not is_item:
-        return RECORDS
+        return json_lines.RECORDS
     if sort == "reasoning":
-        return REASONING
+        return chats.REASONING
     if sort.endswith("_call"):
-        return TOOL_CALLS
-    return TOOL_RESULTS if sort.endswith("_output") else RECORDS
+        return chats.TOOL_CALLS
+    return chats.TOOL_RESULTS if sort.endswith("_output") else json_lines.RECORDS
 
 
 def _is_added(text: str, kind: str) -> bool:
