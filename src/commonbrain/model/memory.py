@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -173,8 +173,9 @@ class Reading:
         return not (ours <= other.stems or theirs <= self.stems)
 
 
-UNREAD: Final = Reading()
-"""The reading of a memory that does not come from a store."""
+def unread(_memory: "Memory") -> Reading:
+    """Return the reading of a memory that does not come from a store."""
+    return Reading()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +222,13 @@ class Memory:
     superseded_count: int = 0
     """The number of earlier revisions in its chain."""
     payload: Mapping[str, object] = field(default_factory=dict[str, object])
-    reading: Reading = field(default=UNREAD, compare=False, repr=False)
-    """What its text says, as its store has it; a copy with other names keeps that of the row."""
+    read: Callable[["Memory"], Reading] = field(default=unread, compare=False, repr=False)
+    """Returns `reading`: few recalls ask what more than a few of their candidates say."""
+
+    @property
+    def reading(self) -> Reading:
+        """What its text says, as its store has it; a copy with other names keeps the row's."""
+        return self.read(self)
 
     @property
     def attachment(self) -> Mapping[str, object] | None:

@@ -140,7 +140,9 @@ def _substance(_plan: QueryPlan, table: Table) -> Sequence[float]:
 def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the share of sentences that are questions: a question is seldom the answer."""
     return [
-        0.0 if table.speakers.get(one.id) in _USER_ROLES else one.reading.question_share
+        one.reading.question_share
+        if "?" in one.body and table.speakers.get(one.id) not in _USER_ROLES
+        else 0.0
         for one in table.memories
     ]
 
@@ -201,7 +203,9 @@ def _replies(_plan: QueryPlan, table: Table) -> Sequence[float]:
     values = [0.0] * len(table.rows)
     for place, (id_, follows) in enumerate(zip(table.rows, table.columns["follows"], strict=True)):
         earlier = rows.get(table.before.get(id_, 0))
-        if earlier is not None and table.speakers.get(id_) not in ASSISTANT_ROLES:
+        # Few texts ask anything.
+        is_question = follows > 0 and earlier is not None and "?" in earlier.body
+        if earlier is not None and is_question and table.speakers.get(id_) not in ASSISTANT_ROLES:
             values[place] = float(follows) * earlier.reading.question_share
     return values
 
