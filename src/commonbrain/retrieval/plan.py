@@ -255,6 +255,12 @@ class QueryPlan:
         return replace(self, **wider)
 
     @property
+    def archived_scope(self) -> QueryScope:
+        """The widest scope of the query, limited to what is archived."""
+        scope = self.wider_scope or self.query_scope
+        return replace(scope, filter=replace(scope.filter, states=(State.ARCHIVED,)))
+
+    @property
     def time_scoped(self) -> QueryScope | None:
         """The query scope limited to the period; None without a period."""
         if self.period is None:

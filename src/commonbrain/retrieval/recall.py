@@ -108,9 +108,11 @@ class Recall:
         is_prompt = bool(options.get("proactive"))
         prompt = PromptJudge(self.services, plan, deadline=deadline) if is_prompt else None
 
-        def find(plan: QueryPlan) -> Table:
+        def find(plan: QueryPlan, *, before: Table | None = None) -> Table:
             def read(tx: Transaction) -> Table:
                 timer.end_stage("snapshot")
+                if before is not None and not tx.memories.any(plan.archived_scope):
+                    return before
                 table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
                 timer.end_stage("retrieve")
                 load(tx, table)
@@ -127,7 +129,7 @@ class Recall:
         if prompt is not None:
             prompt.judge(table)
         elif not table.is_answered and plan.filter.archived_salience_min and not deadline.is_over:
-            table = find(plan.with_low_salience())
+            table = find(plan.with_low_salience(), before=table)
         check_citations(table, asks_git=not is_prompt)
         describe(table)
         timer.end_stage("rank")
@@ -291,7 +293,9 @@ class Recall:
 
 
 def _rank(table: Table, rerank: Callable[[Table], None] | None) -> None:
-    """Order what was found: a list by time, else by score."""
+    """Order what was found, unless it is ordered already: a list by time, else by score."""
+    if table.ranked:
+        return
     if not table.plan.query:
         arrange(table)
         return
