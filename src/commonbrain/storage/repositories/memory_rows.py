@@ -281,19 +281,20 @@ class _DecodedMemories:
             return memories_
         with reading():
             decoded = _decode(unknown, driver=driver)
-        for one, memory in zip(unknown, decoded, strict=True):
-            memories_[memory.id] = memory
-            self._remember(one, memory)
+        memories_ |= {memory.id: memory for memory in decoded}
+        with self._lock:
+            for one, memory in zip(unknown, decoded, strict=True):
+                self._remember(one, memory)
         return {one.row[_ID]: memories_[one.row[_ID]] for one in stored}
 
     def _remember(self, stored: _Stored, memory: Memory) -> None:
-        if sum(len(one) for one in stored.detail if isinstance(one, str)) > _TEXT_CHARS_MAX:
+        _, _, body, columns = stored.detail
+        if len(body) + len(columns) > _TEXT_CHARS_MAX:
             return
-        with self._lock:
-            self._known.pop(memory.id, None)
-            if len(self._known) >= _DECODED_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[memory.id] = stored, memory
+        self._known.pop(memory.id, None)
+        if len(self._known) >= _DECODED_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[memory.id] = stored, memory
 
     def forget(self, memory_id: int) -> None:
         """Drop the text of an erased memory."""
