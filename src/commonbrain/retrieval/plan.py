@@ -256,9 +256,10 @@ class QueryPlan:
 
     @property
     def archived_scope(self) -> QueryScope:
-        """The widest scope of the query, limited to what is archived."""
+        """The widest scope of the query, limited to what is archived unless it is of the past."""
         scope = self.wider_scope or self.query_scope
-        return replace(scope, filter=replace(scope.filter, states=(State.ARCHIVED,)))
+        states = () if scope.filter.as_of else (State.ARCHIVED,)
+        return replace(scope, filter=replace(scope.filter, states=states))
 
     @property
     def time_scoped(self) -> QueryScope | None:
