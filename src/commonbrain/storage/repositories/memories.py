@@ -66,6 +66,7 @@ from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
     allowed,
+    first,
     given,
     indexed,
     is_awaiting,
@@ -285,7 +286,7 @@ class MemoryRepository:
 
     def any(self, scope: QueryScope) -> bool:
         """Check whether any memory is in scope."""
-        return bool(self.work.rows(_any(scope.filter), given(scope, self.work.tenant)))
+        return bool(self.work.rows(first(scope.filter), given(scope, self.work.tenant)))
 
     def count(self, scope: QueryScope, *, at_most: int) -> int:
         """Count the memories in scope, up to a limit."""
@@ -485,15 +486,6 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
         ordered = memories.c
     latest_first = ordered.occurred_at.desc(), ordered.id.desc()
     return rows.order_by(*latest_first).limit(bindparam("limit"))
-
-
-@lru_cache
-def _any(criteria: Filter) -> Select[int]:
-    """Build the search for one memory, in the order of an index that finds a rare state."""
-    row = memories.c
-    return (
-        select(row.id).where(within(criteria)).order_by(row.project, row.kind, row.state).limit(1)
-    )
 
 
 @lru_cache

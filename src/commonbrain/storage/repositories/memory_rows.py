@@ -28,7 +28,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import Memory, Reading
+from commonbrain.model.memory import Memory
+from commonbrain.model.reading import Reading
 from commonbrain.model.values import dataclass, field, fields
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
