@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.memory import Reading
+from commonbrain.model.reading import Reading
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.repositories.memory_rows import decode_reading, encode_reading
 from commonbrain.text.reading import read_text

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from commonbrain.model.escaping import pluralize
 from commonbrain.model.kinds import Severity
@@ -130,12 +130,20 @@ class Briefing:
 
     def to_json(self) -> str:
         """Return compact JSON without null values."""
-        return compact(_without_nulls(asdict(self)))
+        return compact(self)
 
 
 def compact(value: object) -> str:
-    """Return JSON in the form shown to agents."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Return JSON in the form shown to agents: of what has fields, those that are set."""
+    return _ENCODER.encode(value)
+
+
+def _set_fields(value: Any) -> dict[str, object]:  # noqa: ANN401 a dataclass
+    names = value.__dataclass_fields__
+    return {name: one for name in names if (one := getattr(value, name)) is not None}
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_set_fields)
 
 
 def sections(briefing: Briefing) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -245,18 +253,6 @@ def truncation_line(cut: Truncation) -> str:
     """Render what was omitted of a section."""
     what = f" ({', '.join(cut.ids)})" if cut.ids else ""
     return f"Not shown of {cut.section}: {cut.left_out:,}{what}"
-
-
-def _without_nulls(value: object) -> object:
-    """Drop null values."""
-    match value:
-        case dict():
-            given = cast("dict[str, object]", value)
-            return {name: _without_nulls(one) for name, one in given.items() if one is not None}
-        case list() | tuple():
-            return [_without_nulls(one) for one in cast("Sequence[object]", value)]
-        case _:
-            return value
 
 
 CUT_IDS_MAX: Final = 2
@@ -414,7 +410,9 @@ class _Packer:
     def _name_fewer(self) -> None:
         """Name fewer of the omitted ids until everything fits."""
         for name in self.cut_ids:
-            while self.cut_ids[name] and not _NOTHING.fits(self._unused()):
+            while self.cut_ids[name]:
+                if _NOTHING.fits(self._unused()):
+                    return
                 self.cut_ids[name] -= 1
 
     def briefing(self) -> Briefing:
@@ -557,15 +555,14 @@ def _measure(briefing: Briefing) -> Cost:
 @lru_cache(1024)
 def entry_cost(entry: BriefingEntry | PinnedNote | SiblingSession) -> Cost:
     """Return the maximum tokens by which an entry makes a briefing longer, without a heading."""
-    as_json = compact(_without_nulls(asdict(entry)))
-    return Cost(estimate(f"{line(entry)}\n") + 1, estimate(f"{as_json},") + 1)
+    return Cost(estimate(f"{line(entry)}\n") + 1, estimate(f"{compact(entry)},") + 1)
 
 
 @lru_cache(64)
 def _handoff_cost(handoff: InheritedHandoff) -> Cost:
-    return Cost(
-        estimate("\n".join(handoff_lines(handoff))), estimate(compact(asdict(handoff)))
-    ).plus(Cost(1, 1) if handoff.text else _NOTHING)
+    return Cost(estimate("\n".join(handoff_lines(handoff))), estimate(compact(handoff))).plus(
+        Cost(1, 1) if handoff.text else _NOTHING
+    )
 
 
 def clip_text(text: str, tokens: int) -> str:

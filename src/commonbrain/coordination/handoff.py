@@ -185,12 +185,10 @@ def last_handoffs(
     """
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     query_scope = QueryScope(caller=caller, filter=criteria, now=now)
-    persons = replace(query_scope, filter=replace(criteria, authority=Authority.PERSON))
-    newest = [
-        *tx.briefing.latest(query_scope, limit=_HANDOFFS_READ),
-        *tx.briefing.latest(persons, limit=1),
-    ]
-    newest = list(dict.fromkeys(newest))
+    newest = tx.briefing.latest(query_scope, limit=_HANDOFFS_READ)
+    if len(newest) == _HANDOFFS_READ:
+        persons = replace(query_scope, filter=replace(criteria, authority=Authority.PERSON))
+        newest = list(dict.fromkeys([*newest, *tx.briefing.latest(persons, limit=1)]))
     known = tx.memories.get(newest)
     return [known[id_] for id_ in newest]
 

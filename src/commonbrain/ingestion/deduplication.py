@@ -314,7 +314,11 @@ def find_neighbours(
     floor = min(space.similar_threshold, CHANGED_COSINE_MIN if may_change else 1.0)
     near: dict[int, float] = {}
     for window in prepared.vectors.windows[:_WINDOWS_MAX]:
-        for hit in tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=floor):
+        hits = tx.index.nearest(window, there, limit=CHANGED_MAX, at_least=floor)
+        if len(hits) == CHANGED_MAX and hits[-1].score >= space.similar_threshold:
+            # In a narrow scope each further hit costs many that are not allowed.
+            hits = tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=floor)
+        for hit in hits:
             near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
     ranked = sorted(near, key=near.__getitem__, reverse=True)
     compared = [

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -22,6 +22,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.limits import SALIENCE_MIN
 from commonbrain.model.parameters import DEFAULTS, Parameters
+from commonbrain.model.reading import Reading
 from commonbrain.model.scope import Authority, Scope, Trust
 from commonbrain.model.timestamps import instant
 from commonbrain.model.values import dataclass, field, fields, replace
@@ -142,39 +143,9 @@ class Draft:
     """What the team sees of a direct message; of a derived part, whether its sender shares it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What recall asks of a text, read once when it is written, by `text.reading.read_text`."""
-
-    words: str = ""
-    """The members of `stems`, sorted and joined by blanks; most recalls need few of them."""
-    subject_words: str = ""
-    """The members of `subject`, likewise."""
-    question_share: float = 0.0
-    """Share of the sentences that are questions, 0..1."""
-    names_time: bool = False
-    """Whether a word of the body may name a time."""
-    times: tuple[tuple[int, int], ...] = ()
-    """The periods that the text names: first millisecond, and the one after the last."""
-
-    @property
-    def stems(self) -> frozenset[str]:
-        """The stems of the words of text and keywords, and its code as it is written."""
-        return frozenset(self.words.split())
-
-    @property
-    def subject(self) -> frozenset[str]:
-        """The words that say what the first clause is about; empty if it does not say."""
-        return frozenset(self.subject_words.split())
-
-    def is_of_another_thing(self, other: "Reading") -> bool:
-        """Return whether each first subject has a word that the other text does not have."""
-        ours, theirs = self.subject, other.subject
-        return not (ours <= other.stems or theirs <= self.stems)
-
-
-UNREAD: Final = Reading()
-"""The reading of a memory that does not come from a store."""
+def unread(_memory: "Memory") -> Reading:
+    """Return the reading of a memory that does not come from a store."""
+    return Reading()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +192,13 @@ class Memory:
     superseded_count: int = 0
     """The number of earlier revisions in its chain."""
     payload: Mapping[str, object] = field(default_factory=dict[str, object])
-    reading: Reading = field(default=UNREAD, compare=False, repr=False)
-    """What its text says, as its store has it; a copy with other names keeps that of the row."""
+    read: Callable[["Memory"], Reading] = field(default=unread, compare=False, repr=False)
+    """Returns `reading`: few recalls ask what more than a few of their candidates say."""
+
+    @property
+    def reading(self) -> Reading:
+        """What its text says, as its store has it; a copy with other names keeps the row's."""
+        return self.read(self)
 
     @property
     def attachment(self) -> Mapping[str, object] | None:

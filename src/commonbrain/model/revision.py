@@ -11,7 +11,7 @@ from commonbrain.model.scope import Authority
 from commonbrain.model.values import asdict, dataclass, field, fields, replace
 
 _UNCHANGING: Final = frozenset(
-    {"id", "kind", "headline", "body", "semantic_hash", "recorded_at", "reading"}
+    {"id", "kind", "headline", "body", "semantic_hash", "recorded_at", "read"}
 )
 """Fields that never change before an erase, and what is derived."""
 

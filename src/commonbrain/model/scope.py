@@ -47,11 +47,14 @@ class Authority(StrEnum):
     @property
     def rank(self) -> int:
         """Place in the order: 0 for a person, and more for each that is lower."""
-        return tuple(Authority).index(self)
+        return _RANKS[self]
 
     def covers(self, other: "Authority") -> bool:
         """Return whether this authority is at least as high as another."""
         return self.rank <= other.rank
+
+
+_RANKS: Final = {one: rank for rank, one in enumerate(Authority)}
 
 
 def lowest(authorities: Iterable[Authority]) -> Authority:

@@ -390,9 +390,8 @@ def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> b
 
     It must not speak of another thing: "Grandma takes 5 mg", "Grandpa takes 10 mg".
     """
-    if newer.reading.is_of_another_thing(older.reading):
-        return False
-    return {stem(word) for word in asked} & older.reading.stems <= newer.reading.stems
+    new, old = newer.reading, older.reading
+    return not new.is_of_another_thing(old) and {*map(stem, asked)} & old.stems <= new.stems
 
 
 def group_matters(

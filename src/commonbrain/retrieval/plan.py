@@ -255,6 +255,13 @@ class QueryPlan:
         return replace(self, **wider)
 
     @property
+    def archived_scope(self) -> QueryScope:
+        """The widest scope of the query, limited to what is archived unless it is of the past."""
+        scope = self.wider_scope or self.query_scope
+        states = () if scope.filter.as_of else (State.ARCHIVED,)
+        return replace(scope, filter=replace(scope.filter, states=states))
+
+    @property
     def time_scoped(self) -> QueryScope | None:
         """The query scope limited to the period; None without a period."""
         if self.period is None:

@@ -108,9 +108,11 @@ class Recall:
         is_prompt = bool(options.get("proactive"))
         prompt = PromptJudge(self.services, plan, deadline=deadline) if is_prompt else None
 
-        def find(plan: QueryPlan) -> Table:
+        def find(plan: QueryPlan, *, before: Table | None = None) -> Table:
             def read(tx: Transaction) -> Table:
                 timer.end_stage("snapshot")
+                if before and not tx.memories.any(plan.archived_scope):
+                    return before
                 table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
                 timer.end_stage("retrieve")
                 load(tx, table)
@@ -118,8 +120,7 @@ class Recall:
                     prompt.load(tx, table)
                 return table
 
-            table = self.services.store.read(self.caller.tenant, read)
-            _rank(table, rerank)
+            table = _ranked(self.services.store.read(self.caller.tenant, read), rerank)
             timer.end_stage("rank")
             return table
 
@@ -127,7 +128,7 @@ class Recall:
         if prompt is not None:
             prompt.judge(table)
         elif not table.is_answered and plan.filter.archived_salience_min and not deadline.is_over:
-            table = find(plan.with_low_salience())
+            table = find(plan.with_low_salience(), before=table)
         check_citations(table, asks_git=not is_prompt)
         describe(table)
         timer.end_stage("rank")
@@ -139,7 +140,6 @@ class Recall:
             more = self.services.store.read(self.caller.tenant, count)
         timer.end_stage("pack")
         note_shown(_contexts_of(table.ranked, packed))
-        table.degraded += self._replaced_space(table.plan)
         trace = self._log(table, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
             self._record_access(table, packed, is_prompt=is_prompt)
@@ -251,6 +251,7 @@ class Recall:
 
     def _log(self, table: Table, *, packed: Packed, stages_ms: Mapping[str, float]) -> RecallTrace:
         """Queue the trace for the recall log, and emit metrics."""
+        table.degraded += self._replaced_space(table.plan)
         plan, ranker = table.plan, table.ranker
         status = ResultStatus.FOUND if table.is_answered else ResultStatus.BELOW_THRESHOLD
         if table.is_empty:
@@ -290,15 +291,18 @@ class Recall:
             self.services.journal.touch(MemoryAccess(tenant=self.caller.tenant, ids=counted, at=at))
 
 
-def _rank(table: Table, rerank: Callable[[Table], None] | None) -> None:
-    """Order what was found: a list by time, else by score."""
+def _ranked(table: Table, rerank: Callable[[Table], None] | None) -> Table:
+    """Order what was found, unless it is ordered already: a list by time, else by score."""
+    if table.ranked:
+        return table
     if not table.plan.query:
         arrange(table)
-        return
+        return table
     score(table)
     if rerank is not None:
         rerank(table)
     order(table)
+    return table
 
 
 FALLBACK_ITEMS_MAX: Final = 8

@@ -140,7 +140,9 @@ def _substance(_plan: QueryPlan, table: Table) -> Sequence[float]:
 def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the share of sentences that are questions: a question is seldom the answer."""
     return [
-        0.0 if table.speakers.get(one.id) in _USER_ROLES else one.reading.question_share
+        one.reading.question_share
+        if "?" in one.body and table.speakers.get(one.id) not in _USER_ROLES
+        else 0.0
         for one in table.memories
     ]
 
@@ -153,7 +155,13 @@ def _repeated(plan: QueryPlan, table: Table) -> Sequence[float]:
     terms = {term[:_STEM_CHARS] for term in plan.terms}
     values: list[float] = []
     for memory in table.memories:
-        words = [word[:_STEM_CHARS] for word in content_words(memory.text[:_SCANNED_CHARS])]
+        text = memory.text[:_SCANNED_CHARS]
+        lower = text.lower()
+        if sum(lower.count(term) > _SAID_MAX for term in terms) <= 1:
+            # Hardly any text says two of them so often, which takes longer to count word by word.
+            values.append(0.0)
+            continue
+        words = [word[:_STEM_CHARS] for word in content_words(text)]
         counts = Counter(word for word in words if word in terms)
         more = max(min(counts.values()) - _SAID_MAX, 0) if len(counts) > 1 else 0
         values.append(more * len(counts) / max(len(words), 1))
@@ -201,7 +209,9 @@ def _replies(_plan: QueryPlan, table: Table) -> Sequence[float]:
     values = [0.0] * len(table.rows)
     for place, (id_, follows) in enumerate(zip(table.rows, table.columns["follows"], strict=True)):
         earlier = rows.get(table.before.get(id_, 0))
-        if earlier is not None and table.speakers.get(id_) not in ASSISTANT_ROLES:
+        # Few texts ask anything.
+        is_question = follows > 0 and earlier is not None and "?" in earlier.body
+        if earlier is not None and is_question and table.speakers.get(id_) not in ASSISTANT_ROLES:
             values[place] = float(follows) * earlier.reading.question_share
     return values
 

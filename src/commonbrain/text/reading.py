@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from commonbrain.model.memory import Memory, Reading, full_text
+from commonbrain.model.memory import Memory, full_text
+from commonbrain.model.reading import Reading
 from commonbrain.model.timestamps import to_millis
 from commonbrain.text.assertions import subject_of
 from commonbrain.text.patterns import lazy_pattern

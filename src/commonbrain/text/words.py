@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Final, cast
 
 import Stemmer
@@ -317,19 +318,19 @@ def _number(written: str) -> Iterator[Word]:
         yield Word(written, written.casefold(), written, Sort.CODE)
 
 
-def _word(written: str, *, is_start: bool) -> Iterator[Word]:
+@lru_cache(maxsize=_CACHED_WORDS)
+def _word(written: str, *, is_start: bool) -> tuple[Word, ...]:
     folded = written.casefold().replace("\u2019", "'")
     if folded in _NUMBER_WORDS:
-        yield _plain(written, _NUMBER_WORDS[folded], sort=Sort.NUMBER)
-    elif "-" in written and not _CAMEL.match(written.replace("-", "")):
+        return (_plain(written, _NUMBER_WORDS[folded], sort=Sort.NUMBER),)
+    if "-" in written and not _CAMEL.match(written.replace("-", "")):
         # A compound of words is compared part by part: some write it with a blank, others without.
-        for place, part in enumerate(written.split("-")):
-            yield from _word(part, is_start=is_start and not place)
-    else:
-        yield _simple(written, folded, is_start=is_start)
+        parts = enumerate(written.split("-"))
+        each = (_word(part, is_start=is_start and not place) for place, part in parts)
+        return tuple(chain.from_iterable(each))
+    return (_simple(written, folded, is_start=is_start),)
 
 
-@lru_cache(maxsize=_CACHED_WORDS)
 def _simple(written: str, folded: str, *, is_start: bool) -> Word:
     if len(written) > _PLURAL_MIN and written[:-1].isupper() and written[-1] == "s":
         # "PDFs" are several of "PDF".

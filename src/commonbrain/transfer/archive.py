@@ -27,7 +27,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
-from commonbrain.model.memory import UNREAD, Memory
+from commonbrain.model.memory import Memory, unread
 from commonbrain.model.messages import Receipt, Thread
 from commonbrain.model.revision import Revision
 from commonbrain.model.scope import Caller, Role, who_may
@@ -106,7 +106,7 @@ def to_json(record: Record) -> Fields:
     match record:
         case ArchivedRecord(memory=memory, changed=changed):
             # What the text says is read again by the store that takes it in.
-            fields = _plain("memory", replace(memory, reading=UNREAD))
+            fields = _plain("memory", replace(memory, read=unread))
             fields["detail"] = _shown_detail(memory.detail)
             return {"memory": fields | _each({"changed": changed}, ids.show)}
         case Revision():

@@ -105,7 +105,7 @@ class BriefingRepository:
         build = _first_task_keys if after is None else _next_task_keys
         named = {} if after is None else dict(zip(_TASK_KEY, after, strict=True))
         parameters = given(scope, self.work.tenant) | {"limit": limit} | named
-        rows = self.work.connection.execute(build(scope.filter), parameters)
+        rows = self.work.rows(build(scope.filter), parameters)
         return [(place, due_at, id_) for place, due_at, id_ in rows]
 
     def latest(self, scope: QueryScope, *, limit: int) -> list[int]:
@@ -114,7 +114,7 @@ class BriefingRepository:
 
     def _rows(self, build: Any, scope: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
         parameters = given(scope, self.work.tenant) | {"limit": limit}
-        return self.work.connection.execute(build(scope.filter), parameters).all()
+        return self.work.rows(build(scope.filter), parameters)
 
 
 def _ranked(rows: Sequence[Any]) -> RankedRule:

@@ -66,6 +66,7 @@ from commonbrain.storage.sql.context import OptionalRows, Repository
 from commonbrain.storage.sql.filters import (
     TENANT,
     allowed,
+    first,
     given,
     indexed,
     is_awaiting,
@@ -282,9 +283,7 @@ class MemoryRepository(Repository):
 
     def any(self, scope: QueryScope) -> bool:
         """Check whether any memory is in scope."""
-        statement = select(memories.c.id).where(within(scope.filter)).limit(1)
-        parameters = given(scope, self.work.tenant)
-        return self.work.connection.execute(statement, parameters).first() is not None
+        return bool(self.work.rows(first(scope.filter), given(scope, self.work.tenant)))
 
     def count(self, scope: QueryScope, *, at_most: int) -> int:
         """Count the memories in scope, up to a limit."""

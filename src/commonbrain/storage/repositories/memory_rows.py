@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from operator import itemgetter
 from threading import Lock
@@ -28,8 +28,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import UNREAD, Memory, Reading
-from commonbrain.model.values import dataclass, field, fields, replace
+from commonbrain.model.memory import Memory
+from commonbrain.model.reading import Reading
+from commonbrain.model.values import dataclass, field, fields
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
 from commonbrain.storage.sql.context import OptionalRows, SqlContext
@@ -87,9 +88,7 @@ NAMED: Final = {
 """Fields stored in rows of `entities`."""
 # Columns of the row in `memories`, named as the fields.
 PROJECTED: Final = tuple(
-    field.name
-    for field in fields(Memory)
-    if field.name not in {"body", "detail", "reading", *NAMED}
+    field.name for field in fields(Memory) if field.name not in {"body", "detail", "read", *NAMED}
 )
 _ID: Final = PROJECTED.index("id")
 _KIND: Final = PROJECTED.index("kind")
@@ -233,12 +232,13 @@ def _decode(stored: Sequence[_Stored], *, driver: Driver) -> list[Memory]:
     for one, (*common, stored_reading) in zip(stored, commons, strict=True):
         body, own = details[one.row[_ID]]
         fields_ = dict(zip(PROJECTED, common, strict=True))
-        reading_ = decode_reading(stored_reading)
-        memory = Memory(
-            **fields_, body=body, detail=own, **_named(one.names), reading=reading_ or UNREAD
-        )
-        memories_.append(memory if reading_ else replace(memory, reading=read_memory(memory)))
+        read = partial(_read, stored_reading)
+        memories_.append(Memory(**fields_, body=body, detail=own, **_named(one.names), read=read))
     return memories_
+
+
+def _read(stored: str | None, memory: Memory) -> Reading:
+    return decode_reading(stored) or read_memory(memory)
 
 
 def _named(names: tuple[str, ...]) -> dict[str, Any]:
@@ -282,19 +282,20 @@ class _DecodedMemories:
             return memories_
         with reading():
             decoded = _decode(unknown, driver=driver)
-        for one, memory in zip(unknown, decoded, strict=True):
-            memories_[memory.id] = memory
-            self._remember(one, memory)
+        memories_ |= {memory.id: memory for memory in decoded}
+        with self._lock:
+            for one, memory in zip(unknown, decoded, strict=True):
+                self._remember(one, memory)
         return {one.row[_ID]: memories_[one.row[_ID]] for one in stored}
 
     def _remember(self, stored: _Stored, memory: Memory) -> None:
-        if sum(len(one) for one in stored.detail if isinstance(one, str)) > _TEXT_CHARS_MAX:
+        _, _, body, columns = stored.detail
+        if len(body) + len(columns) > _TEXT_CHARS_MAX:
             return
-        with self._lock:
-            self._known.pop(memory.id, None)
-            if len(self._known) >= _DECODED_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[memory.id] = stored, memory
+        self._known.pop(memory.id, None)
+        if len(self._known) >= _DECODED_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[memory.id] = stored, memory
 
     def forget(self, memory_id: int) -> None:
         """Drop the text of an erased memory."""

@@ -287,7 +287,7 @@ class MessageRepository(Repository):
 
     def _floor(self, reader: Reader) -> int:
         """Return the id below which broadcasts are too old for the reader."""
-        began = self.work.connection.execute(_BEGAN, self._own(reader)).scalar()
+        [(began,)] = self.work.rows(_BEGAN, self._own(reader))
         return floor_of(began or reader.now)
 
     def _own(self, reader: Reader) -> dict[str, Any]:

@@ -228,6 +228,7 @@ _AFTER: Final = or_(
 _ONE: Final = memories.alias("one")
 _OTHER: Final = memories.alias("other")
 _REVERSE: Final = links.alias("reverse")
+_LINK: Final = tuple(field.name for field in fields(Link))
 
 
 class ConflictRepository(Repository):
@@ -256,8 +257,8 @@ class ConflictRepository(Repository):
         statement = _open_conflicts(
             scope.filter, types, is_recent=since is not None, is_continued=after is not None
         )
-        rows = self.work.connection.execute(statement, parameters).mappings()
-        return [Link(**row) for row in rows]
+        rows = self.work.rows(statement, parameters, of=OptionalRows.LINKS)
+        return [Link(**dict(zip(_LINK, row, strict=True))) for row in rows]
 
 
 @lru_cache(_BUILT_MAX)
@@ -293,7 +294,7 @@ def _open_conflicts(
     )
     here, there = _ONE.c.project, _OTHER.c.project
     return (
-        select(*(links.c[field.name] for field in fields(Link)))
+        select(*(links.c[name] for name in _LINK))
         .select_from(joined)
         .where(
             links.c.tenant_id == TENANT,

@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
+    BindParameter,
     ColumnElement,
     Select,
+    Update,
     and_,
     bindparam,
     delete,
     func,
     insert,
+    null,
     or_,
     select,
     text,
@@ -36,6 +41,7 @@ from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.schema.memories import audit
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.statements import in_ids
 
 _NOT_IN_BEATS: Final = {"tenant_id", "task", "probed_at", "booted_at", "shown", "metadata"}
 BEAT_COLUMNS: Final = tuple(
@@ -85,6 +91,14 @@ _PLAIN: Final = tuple(
 _BIRTHS: Final = {"pid": "pid_created_at", "server_pid": "server_created_at"}
 _NAMES: Final = tuple(column.name for column in sessions.columns)
 _HERE: Final = sessions.c.tenant_id == bindparam("tenant")
+# A parameter may not be named as a column that it sets.
+_NEW: Final = {
+    name: bindparam(f"new_{name}", type_=sessions.c[name].type)
+    for name in _NAMES
+    if name not in {"tenant_id", "id", "agent", "key"}
+}
+_UNSAVED: Final = frozenset({"probed_at", "shown"})
+"""Columns that are no part of a session; saving one leaves them as they are."""
 _LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
 _ONE: Final = select(sessions).where(
     _HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key")
@@ -97,6 +111,15 @@ _TRACES: Final = tuple(
 )
 """What an agent leaves; each is indexed by agent."""
 _SHOWN: Final = _ONE.with_only_columns(sessions.c.shown)
+_SAVE: Final = (
+    update(sessions)
+    .where(_HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key"))
+    .values({name: new for name, new in _NEW.items() if name not in _UNSAVED})
+)
+_SAVE_OVER: Final = _SAVE.values(shown=null())
+_AMONG_LIVE: Final = update(sessions).where(in_ids(sessions.c.id), sessions.c.ended_at.is_(None))
+_PROBED: Final = _AMONG_LIVE.values(probed_at=_NEW["probed_at"])
+_END: Final = _AMONG_LIVE.values(ended_at=_NEW["ended_at"], ending=_NEW["ending"], shown=null())
 _OF_PROCESS: Final = _LIVE.where(
     sessions.c.agent == bindparam("agent"),
     sessions.c.host == bindparam("host"),
@@ -109,6 +132,7 @@ _OF_TERMINALS: Final = _LIVE.where(
     sessions.c.server_pid.is_(None),
     sessions.c.key.startswith(f"{ids.SESSION}_", autoescape=True),
 )
+_ANY_TERMINAL: Final = _OF_TERMINALS.limit(1)
 _OF_TERMINAL: Final = _OF_TERMINALS.where(sessions.c.pid == bindparam("pid"))
 _IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
 _TO_PROBE: Final = (
@@ -140,8 +164,8 @@ class SessionRepository:
     def get(self, agent: str, key: str) -> Session | None:
         """Return a session, live or ended; None if it is unknown."""
         # Every call of a server asks this, so it goes straight to the driver.
-        rows = self.work.rows(_ONE, {"agent": agent, "key": key})
-        return _session(dict(zip(_NAMES, rows[0], strict=True))) if rows else None
+        known = self._all(_ONE, agent=agent, key=key)
+        return known[0] if known else None
 
     def save(self, session: Session) -> None:
         """Insert or replace a session by agent and key; the id of an existing one stays.
@@ -149,13 +173,11 @@ class SessionRepository:
         What it was shown is forgotten if it is over.
         """
         values = _row(session)
-        known = {name: value for name, value in values.items() if name != "id"}
-        if is_over(session):
-            known["shown"] = None
-        here = self.work.here(sessions, agent=session.agent, key=session.key)
-        changed = self.work.connection.execute(update(sessions).where(here).values(known))
+        given = {"tenant": self.work.tenant, "agent": session.agent, "key": session.key}
+        given |= {f"new_{name}": values[name] for name in _NEW.keys() - _UNSAVED}
+        changed = self.work.change(_SAVE_OVER if is_over(session) else _SAVE, given)
         row = {"tenant_id": self.work.tenant, **values}
-        if not changed.rowcount and not self.work.add(sessions, row):
+        if not changed and not self.work.add(sessions, row):
             # Another session was drawn the same id: any free one will do, for only keys are shown.
             del values["id"]
             self.work.append(sessions, values, at=session.started_at)
@@ -172,17 +194,10 @@ class SessionRepository:
 
         `after` is the heartbeat and the id of the last session of the page before.
         """
-        conditions: list[ColumnElement[bool]] = []
-        if after is not None:
-            at, id_ = after
-            is_same = and_(sessions.c.heartbeat_at == at, sessions.c.id > id_)
-            conditions.append(or_(sessions.c.heartbeat_at < at, is_same))
-        if agent is not None:
-            conditions.append(sessions.c.agent == agent)
-        if project is not None:
-            conditions.append(sessions.c.project == project)
-        latest = sessions.c.heartbeat_at.desc(), sessions.c.id
-        return self._all(_LIVE.where(*conditions).order_by(*latest).limit(limit))
+        at, id_ = after or (None, None)
+        named = {"agent": agent, "project": project, "after_at": at, "after_id": id_}
+        given = {name: value for name, value in named.items() if value is not None}
+        return self._all(_live(frozenset(given)), **given, limit=limit)
 
     def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
         """List an agent's live sessions of one process in one folder, oldest first."""
@@ -197,7 +212,7 @@ class SessionRepository:
 
     def has_terminals(self, agent: str, host: str) -> bool:
         """Return whether `of_terminal` returns any for some process of a host."""
-        return bool(self._all(_OF_TERMINALS.limit(1), agent=agent, host=host))
+        return bool(self._all(_ANY_TERMINAL, agent=agent, host=host))
 
     def to_probe(self, host: str, *, limit: int) -> list[Session]:
         """List live sessions with a process on this host, least recently probed first."""
@@ -233,11 +248,11 @@ class SessionRepository:
 
     def probed(self, ids: Sequence[int], *, at: datetime) -> None:
         """Record when sessions were probed."""
-        self._update(ids, probed_at=at)
+        self._change(_PROBED, ids, new_probed_at=at)
 
     def end(self, ids: Sequence[int], *, ending: Ending, at: datetime) -> None:
         """End the live ones among the sessions."""
-        self._update(ids, ended_at=at, ending=ending, shown=None)
+        self._change(_END, ids, new_ended_at=at, new_ending=ending)
 
     def shown(self, agent: str, key: str) -> dict[int, bool]:
         """Return the memories that a session was shown, and which needed review then."""
@@ -264,13 +279,24 @@ class SessionRepository:
         return sorted(same, key=lambda one: one.id)
 
     def _all(self, statement: Select[Any], **given: object) -> list[Session]:
-        rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
-        return [_session(row) for row in rows.mappings()]
+        rows = self.work.rows(statement, given)
+        return [_session(dict(zip(_NAMES, row, strict=True))) for row in rows]
 
-    def _update(self, ids: Sequence[int], **values: object) -> None:
+    def _change(self, statement: Update, ids: Sequence[int], **given: object) -> None:
         if ids:
-            here = self.work.here(sessions, sessions.c.id.in_(list(ids)), ended_at=None)
-            self.work.connection.execute(update(sessions).where(here).values(**values))
+            self.work.change(statement, {"tenant": self.work.tenant, "ids": list(ids), **given})
+
+
+@lru_cache
+def _live(given: frozenset[str]) -> Select[Any]:
+    """Build a list of live sessions once for all with the same conditions."""
+    row = sessions.c
+    conditions = [row[name] == bindparam(name) for name in ("agent", "project") if name in given]
+    if "after_at" in given:
+        at, id_ = bindparam("after_at", type_=_INSTANT), bindparam("after_id", type_=BigInteger())
+        conditions.append(or_(row.heartbeat_at < at, and_(row.heartbeat_at == at, row.id > id_)))
+    latest = row.heartbeat_at.desc(), row.id
+    return _LIVE.where(*conditions).order_by(*latest).limit(bindparam("limit"))
 
 
 def beat_row(session: Session) -> list[object]:
@@ -310,7 +336,8 @@ def _process(row: Mapping[Any, Any], pid: str) -> Process | None:
     return Process(host=row["host"], pid=row[pid], created_at=row[_BIRTHS[pid]])
 
 
-_ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
+_NOTE: Final = tuple(field.name for field in fields(Note))
+_ROWS: Final = select(*(notes.c[name] for name in _NOTE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,15 +365,8 @@ class ScratchpadRepository:
 
     def pinned(self, project: str | None, *, now: datetime) -> list[Note]:
         """List the pinned notes of a project and those without a project, by key, then author."""
-        here = notes.c.tenant_id == self.work.tenant
-        of_project = or_(notes.c.project.is_(None), notes.c.project == project)
-        statement = (
-            # As a word, because SQLite uses an index of few rows only for its very condition.
-            _ROWS.where(here, text("notes.pinned"), of_project, _lives(now)).order_by(
-                notes.c.key, notes.c.agent, notes.c.session
-            )
-        )
-        return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
+        rows = self.work.rows(_PINNED, {"project": project, "now": now})
+        return [Note(**dict(zip(_NOTE, row, strict=True))) for row in rows]
 
     def extend(self, caller: Caller, *, until: datetime, now: datetime) -> None:
         """Extend the unpinned notes of the caller's session until then; delete expired ones."""
@@ -360,5 +380,14 @@ class ScratchpadRepository:
         return self.work.here(notes, agent=agent, session=session or "")
 
 
-def _lives(now: datetime) -> ColumnElement[bool]:
+def _lives(now: datetime | BindParameter[Any]) -> ColumnElement[bool]:
     return or_(notes.c.expires_at.is_(None), notes.c.expires_at > now)
+
+
+_PINNED: Final = _ROWS.where(
+    notes.c.tenant_id == bindparam("tenant"),
+    # As a word, because SQLite uses an index of few rows only for its very condition.
+    text("notes.pinned"),
+    or_(notes.c.project.is_(None), notes.c.project == bindparam("project")),
+    _lives(bindparam("now", type_=notes.c.expires_at.type)),
+).order_by(notes.c.key, notes.c.agent, notes.c.session)

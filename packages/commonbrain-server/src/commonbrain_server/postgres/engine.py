@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final, LiteralString
@@ -171,6 +171,8 @@ _INDEXED: Final = text(
 _TENANTS: Final = text("SELECT every_tenant()")
 _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _MARK: Final = "schema_mark"
+_BUILT_MAX: Final = 1024
+"""Beginnings of transactions that are kept, by tenant."""
 _GIVEN: Final = ("tenant", "since", "settings")
 """Execution options that the statements of a beginning may name."""
 
@@ -439,6 +441,13 @@ def location_of(url: URL) -> str:
     return shown.render_as_string()
 
 
+@lru_cache(_BUILT_MAX)
+def _beginning(begin: LiteralString, *given: object) -> bytes:
+    """Build the beginning of a transaction: of its tenant, few have more than one."""
+    literals = zip(_GIVEN, map(sql.Literal, given), strict=True)
+    return sql.SQL(begin).format(**dict(literals)).as_bytes()
+
+
 def _on_begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     tenant = options.get("tenant")
@@ -447,8 +456,7 @@ def _on_begin(connection: Connection) -> None:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        given = {name: sql.Literal(options.get(name)) for name in _GIVEN}
-        cursor.execute(sql.SQL(options["begin"]).format(**given))
+        cursor.execute(_beginning(options["begin"], *map(options.get, _GIVEN)))
         results = [result.fetchone() for result in cursor.results() if result.description]
         connection.info[FOUND] = results[0]
         connection.info[_MARK] = int(results[-1][-1])

@@ -203,12 +203,15 @@ _WEIGHT: Final = (
     "coalesce($6[%1$s], ln(greatest(($9 - count(*) FILTER (WHERE m.r%1$s > 0) + 0.5) "
     "/ (count(*) FILTER (WHERE m.r%1$s > 0) + 0.5), 1.000001))) AS w%1$s"
 )
+# Of rows, about as many are asked for. Expecting a thousand, as of any function, the planner would
+# read each memory of a tenant of a few thousand, instead of those that were found.
 _FIND: Final = f"""
 CREATE OR REPLACE FUNCTION words_found(
     asked text[], sought integer, weights float8[], asked_field text,
     memories float8, average float8, newest bigint, most integer, scored bigint)
 RETURNS TABLE (memory_id bigint, score float8, matches bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, {{schema}}, pg_temp AS $body$
+LANGUAGE plpgsql STABLE ROWS 100 SECURITY DEFINER
+SET search_path = pg_catalog, {{schema}}, pg_temp AS $body$
 #variable_conflict use_variable
 DECLARE
     tenant CONSTANT text := nullif(current_setting('commonbrain.tenant', true), '');
