@@ -214,7 +214,7 @@ class ThreadLimiter:
         future.add_done_callback(lambda _: on_end())
         answer = asyncio.wrap_future(future)
         try:
-            with anyio.CancelScope(shield=self._seconds_max is None):
+            with self._shielded():
                 if await self._wait(answer, future):
                     # No variable has the error: its traceback would hold the call until the next
                     # garbage collection.
@@ -237,11 +237,17 @@ class ThreadLimiter:
             await asyncio.wait({answer})
             return False
         await asyncio.wait({answer}, timeout=self._queue_s)
+        if answer.done():
+            return False
         # A call that has started, or ended, cannot be cancelled.
         if future.cancel():
             return True
         await asyncio.wait({answer}, timeout=self._seconds_max - self._queue_s)
         return False
+
+    def _shielded(self) -> AbstractContextManager[object]:
+        """Return what lets `run` wait for the end of a call without a deadline."""
+        return anyio.CancelScope(shield=True) if self._seconds_max is None else nullcontext()
 
     def _refused(
         self, lane: str, on_refusal: Callable[[CommonbrainError, float], object]

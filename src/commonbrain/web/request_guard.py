@@ -1,12 +1,12 @@
 """What every request to the page must satisfy, and the headers of every response."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,14 +29,26 @@ _LENGTH_DIGITS_MAX: Final = 12
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
-def with_headers(send: Send, defaults: Mapping[str, str]) -> Send:
+RawHeaders = Sequence[tuple[bytes, bytes]]
+"""Headers as they are sent, with names in lower case."""
+
+
+def raw_headers(headers: Mapping[str, str]) -> RawHeaders:
+    """Return headers as they are sent."""
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+_RAW: Final = raw_headers(HEADERS)
+
+
+def with_headers(send: Send, defaults: RawHeaders) -> Send:
     """Add headers to every response that does not set them itself."""
 
     async def send_safely(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in defaults.items():
-                headers.setdefault(name, value)
+            own = list(message.get("headers", ()))
+            names = {name for name, _ in own}
+            message["headers"] = own + [one for one in defaults if one[0] not in names]
         await send(message)
 
     return send_safely
@@ -121,7 +133,7 @@ class RequestGuard:
             await self.app(scope, receive, send)
             return
 
-        send_safely = with_headers(send, HEADERS)
+        send_safely = with_headers(send, _RAW)
         await (self._refusal(scope) or self.app)(scope, receive, send_safely)
 
     def _refusal(self, scope: Scope) -> Response | None:

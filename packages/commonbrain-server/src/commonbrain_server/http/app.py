@@ -45,6 +45,7 @@ from commonbrain_server.http.authentication import (
     RequestAuthenticator,
     authenticated,
 )
+from commonbrain_server.http.calls import OperationsMiddleware
 from commonbrain_server.http.description import PROBLEMS, SERVERS, complete
 from commonbrain_server.http.middleware import (
     PageMiddleware,
@@ -308,6 +309,7 @@ def make_app(
     app.include_router(register_invitations(authenticator))
     _add_health(app, authenticator)
     app.router.routes.append(Route(MCP_PATH, endpoint=transport))
+    app.add_middleware(OperationsMiddleware, authenticator=authenticator)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(
         RequestLimitsMiddleware,

@@ -15,18 +15,20 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from commonbrain.web.request_guard import OriginPolicy, with_headers
+from commonbrain.web.request_guard import OriginPolicy, raw_headers, with_headers
 from commonbrain_server.http.problems import body_too_large, body_too_slow, problem
 from commonbrain_server.http.sessions import MCP_PATH
 
-_SAFE: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+_SAFE: Final = raw_headers(
+    {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
+)
 """Default headers for browsers; no response is a page."""
 JOIN_PATH: Final = "/v1/join"
 """The path of an invitation, which is a credential for nothing else."""
@@ -148,7 +150,8 @@ class TracingMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request inside its span."""
-        if scope["type"] != "http":
+        is_traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+        if scope["type"] != "http" or not is_traced:
             await self._app(scope, receive, send)
             return
         before = propagate.extract(Headers(scope=scope))
