@@ -8,6 +8,7 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from pydantic_core import to_json
 from sqlalchemy import (
     ColumnElement,
     Select,
@@ -119,18 +120,19 @@ def _digest(content: str, *, key: bytes) -> bytes:
 
 
 def trace_row(trace: RecallTrace) -> list[Any]:
-    """Write a trace as JSON values, in the order of its columns after the tenant."""
+    """Return a row of the values of a trace, its lists as JSON, in the order of its columns."""
     return [
         trace.id,
         to_millis(trace.asked_at),
         trace.caller.agent,
         trace.caller.session,
         trace.query,
-        trace.status,
-        [_considered(one, trace) for one in trace.considered[:_CONSIDERED_MAX]],
-        list(trace.packed),
-        list(trace.degraded),
-        dict(trace.stages_ms),
+        str(trace.status),
+        # A trace of 40 candidates is long; this takes a fifth of the time of `json`.
+        to_json([_considered(one, trace) for one in trace.considered[:_CONSIDERED_MAX]]).decode(),
+        to_json(trace.packed).decode(),
+        to_json(trace.degraded).decode(),
+        to_json(dict(trace.stages_ms)).decode(),
         trace.ranker,
     ]
 

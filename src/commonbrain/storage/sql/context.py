@@ -276,7 +276,10 @@ class Dialect(Protocol):
         ...
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
-        """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
+        """Write traces, given as rows, and accesses and heartbeats, given as JSON lists.
+
+        Count new traces.
+        """
         ...
 
     def compact(self) -> None:

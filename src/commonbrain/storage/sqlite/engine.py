@@ -82,7 +82,7 @@ _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "
     "SELECT :tenant, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, "
-    "value -> 6, value -> 7, value -> 8, value -> 9, value ->> 10 FROM json_each(:traces) "
+    "value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10 FROM json_each(:traces) "
     "WHERE true ON CONFLICT DO NOTHING"
 )
 _TOUCHED: Final = (
@@ -107,11 +107,11 @@ _OLD: Final = (
 
 
 def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
-    """Write traces, accesses and heartbeats, given as JSON lists.
+    """Write traces, given as rows, and accesses and heartbeats, given as JSON lists.
 
     Delete old traces, count new ones.
     """
-    cursor.execute(_STORED, given)
+    cursor.execute(_STORED, {**given, "traces": json.dumps(given["traces"])})
     stored = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     cursor.execute(_HEARD, given)
@@ -223,7 +223,7 @@ class Sqlite:
             connection.close()
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
-        """Write traces and accesses, given as JSON lists, in two steps; count new traces."""
+        """Write what `write_reads` takes; count new traces."""
         return write_reads(connection.connection.cursor(), given)
 
     def compact(self) -> None:

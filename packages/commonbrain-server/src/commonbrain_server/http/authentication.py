@@ -20,6 +20,7 @@ from commonbrain.model.errors import (
     LimitExceededError,
     RejectedError,
 )
+from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import ClientInfo, printable_name
 from commonbrain.storage.interface import ADMITTING
@@ -71,6 +72,8 @@ CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
 REQUEST_HEADER: Final = "x-request-id"
 """The request id in the access audit; generated if missing."""
 _REQUEST_BYTES: Final = 8
+_CHECKED_NAMES_MAX: Final = 10_000
+"""A megabyte at most; a fleet of agents has some hundred."""
 _CALLER_KEY: Final = "commonbrain.caller"
 """The key in the request's scope under which the caller is stored."""
 _UNCOUNTED_KEY: Final = "commonbrain.uncounted"
@@ -88,6 +91,8 @@ class RequestAuthenticator:
     resource: ProtectedResource
     outages: OutageHandler = field(default_factory=OutageHandler)
     upload_places: UploadPlaces = field(default_factory=UploadPlaces)
+    checked_names: set[str] = field(default_factory=set[str])
+    """Names of sessions and clients in which no secret was found."""
 
     async def admit(self, request: HTTPConnection) -> Caller:
         """Authenticate a request; repeated calls return the same caller.
@@ -199,7 +204,8 @@ class RequestAuthenticator:
         key = session or named_session(request)
         # A client of the handshake protocol tells its name once: then the key contains it.
         client_name = client or client_in_key(key) or request.headers.get("user-agent", "")
-        check_address((key or "", client_name, caller.request_id or ""), services.secret_scanner)
+        request_name = caller.request_id if REQUEST_HEADER in request.headers else None
+        self._check_names(key or "", client_name, request_name or "")
         credential = caller.admission.credential if caller.admission else None
         if key is None and starts:
             key = new_key(client_name, credential=credential)
@@ -217,6 +223,19 @@ class RequestAuthenticator:
                 is_session_shared=shared is not None,
             ),
         )
+
+    def _check_names(self, *names: str) -> None:
+        """Refuse secrets in the names of a call; those of a client hardly change between calls.
+
+        Raises:
+            RejectedError: `secret_detected`.
+
+        """
+        unchecked = [name for name in names if name and name not in self.checked_names]
+        check_address(unchecked, self.brain.services.secret_scanner)
+        if len(self.checked_names) >= _CHECKED_NAMES_MAX:
+            self.checked_names.clear()
+        self.checked_names.update(name for name in unchecked if len(name) <= NAME_CHARS_MAX)
 
     def leave(self, caller: Caller, session: str) -> None:
         """Queue the end of a session whose connection closes; a later call revokes it.

@@ -56,19 +56,23 @@ from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
 LIST_FORMS["postgresql"] = ARRAYS
 # Vectors as text would be converted number by number, on both sides.
 CURSOR_OPTIONS["psycopg"] = {"binary": True}
-_STORED: Final = (
+_TRACES: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "
-    "SELECT %(tenant)s, (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3, "
-    "value ->> 4, value ->> 5, value -> 6, value -> 7, value -> 8, value -> 9, "
-    "(value ->> 10)::bigint "
-    "FROM json_array_elements(%(traces)s::json) ON CONFLICT DO NOTHING"
+)
+# Columns of many rows: from one JSON list, each value would cost a reading of its whole trace.
+_STORED: Final = (
+    f"{_TRACES} SELECT %s, id, asked_at, agent, session, query, verdict, "  # noqa: S608 all are our own
+    "considered::json, packed::json, degraded::json, stages_ms::json, ranker "
+    # What is long goes as binary arrays, in which nothing has to be escaped.
+    "FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], "
+    "%b::text[], %b::text[], %b::text[], %b::text[], %s::bigint[]) AS trace (id, asked_at, agent, "
+    "session, query, verdict, considered, packed, degraded, stages_ms, ranker) "
+    "ON CONFLICT DO NOTHING"
 )
 # The same for one trace: of traces that Citus selects from a list, it counts skipped ones too.
 _STORED_ON_SHARD: Final = (
-    "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
-    "considered, packed, degraded, stages_ms, ranker) "
-    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+    f"{_TRACES} VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
 _TOUCHED: Final = (
     "UPDATE memories SET access_count = access_count + touched.times, "
@@ -90,41 +94,31 @@ _HEARD: Final = (
     f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {session_update(greatest='greatest')} "
     "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted')"
 )
+_NOTHING: Final = json.dumps([])
 _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
 
 
 def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> int:  # noqa: ANN401 a driver's own
-    """Write traces, accesses and heartbeats, given as JSON lists.
+    """Write traces, given as rows, and accesses and heartbeats, given as JSON lists.
 
     Delete old traces, count new ones.
     """
-    if is_distributed:
-        stored = _store_traces(cursor, given)
-    else:
-        cursor.execute(_STORED, given)
+    tenant, traces, stored = given["tenant"], given["traces"], 0
+    if traces:
+        if is_distributed:
+            cursor.executemany(_STORED_ON_SHARD, [[tenant, *trace] for trace in traces])
+        else:
+            columns = [list(column) for column in zip(*traces, strict=True)]
+            cursor.execute(_STORED, [tenant, *columns])
         stored = cursor.rowcount
-    cursor.execute(_TOUCHED, given)
-    tenant, beats = given["tenant"], json.loads(given["beats"])
+    if given["accesses"] != _NOTHING:
+        cursor.execute(_TOUCHED, given)
+    beats = json.loads(given["beats"])
     if beats:
         cursor.executemany(_HEARD, [[tenant, *beat, tenant, *_key(beat)] for beat in beats])
     for statement in _OLD:
         cursor.execute(statement, given)
     return stored
-
-
-def _store_traces(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
-    """Write traces one by one; count new ones."""
-    rows = [
-        [
-            given["tenant"],
-            *(json.dumps(value) if isinstance(value, list | dict) else value for value in trace),
-        ]
-        for trace in json.loads(given["traces"])
-    ]
-    if not rows:
-        return 0
-    cursor.executemany(_STORED_ON_SHARD, rows)
-    return cursor.rowcount
 
 
 def _key(beat: list[Any]) -> list[Any]:
@@ -236,7 +230,7 @@ class Postgres:
             engine.dispose()
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
-        """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
+        """Write what `write_reads` takes; count new traces."""
         with as_alchemy_s(connection, "note reads") as cursor:
             return write_reads(cursor, given, is_distributed=self.is_distributed)
 
