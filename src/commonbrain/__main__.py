@@ -7,7 +7,7 @@ import sys
 from time import monotonic
 from typing import Final
 
-_GC_THRESHOLD: Final = 250_000
+GC_THRESHOLD: Final = 250_000
 """A cold recall allocates 190,000 objects, nearly all of which stay until the end.
 
 By default the collector runs 250 times meanwhile. A server needs no more memory with this after
@@ -25,7 +25,7 @@ _VARIABLES: Final = {
 def main() -> None:
     """Run hooks and the proxy directly; load the command line for everything else."""
     began = monotonic()
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.set_threshold(GC_THRESHOLD)
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
     # At its end the interpreter would search all modules for garbage, for a quarter of the time of

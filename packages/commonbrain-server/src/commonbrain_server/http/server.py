@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import json
 import os
 import platform
@@ -28,6 +29,7 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER, service_unavailabl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.supervisors import Multiprocess
 
+from commonbrain.__main__ import GC_THRESHOLD
 from commonbrain.client import Brain
 from commonbrain.hosts import is_local_host, parse_address
 from commonbrain.model.errors import InvalidInputError
@@ -315,6 +317,8 @@ def _run(settings: ServerSettings) -> None:
 
 def make_worker() -> FastAPI:
     """Make the application of one process, from the environment."""
+    # One of several workers is a process that no command has started.
+    gc.set_threshold(GC_THRESHOLD)
     sys.setswitchinterval(_SWITCH_S)
     # By default, each thread of glibc keeps what its largest call once needed.
     if platform.libc_ver()[0] == "glibc" and "MALLOC_ARENA_MAX" not in os.environ:
