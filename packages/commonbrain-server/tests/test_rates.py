@@ -46,15 +46,3 @@ def test_processes_share_rates_in_redis_and_count_alone_when_it_dies(
     server.wait()
     alone = [one.take("bob", per_minute=2) for _ in range(3)]
     assert [wait is None for wait in alone] == [True, True, False]
-
-
-def test_call_counts_against_no_rate_if_one_of_them_is_reached(
-    redis: tuple[str, subprocess.Popen[str]],
-) -> None:
-    for rates in (make_rates(redis[0]), make_rates()):
-        assert rates.take_each({"bob": 2, "acme": 3}) is None
-        assert rates.take_each({"bob": 2, "acme": 3}) is None
-        name, wait_s = rates.take_each({"bob": 2, "acme": 3}) or ("", 0)
-        assert (name, 0 < wait_s <= 60) == ("bob", True)
-        assert rates.take_each({"ann": 2, "acme": 3}) is None
-        assert (rates.take_each({"ann": 2, "acme": 3}) or [""])[0] == "acme"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
@@ -26,13 +25,6 @@ class RateLimiter(Protocol):
 
     def take(self, name: str, *, per_minute: int) -> int | None:
         """Count one call, or return the seconds to wait if the limit is reached."""
-        ...
-
-    def take_each(self, rates: Mapping[str, int]) -> tuple[str, int] | None:
-        """Count one call against each rate per minute.
-
-        If a limit is reached, return its name and the seconds to wait.
-        """
         ...
 
     def wait(self, name: str, *, per_minute: int) -> int | None:
@@ -106,13 +98,14 @@ class Quotas:
         policy = caller.admission.policy
         a_key = policy.key_calls_per_minute or self.key_calls_per_minute
         all_keys = policy.tenant_calls_per_minute or self.tenant_calls_per_minute
-        rates = {_credential_name(caller): a_key, caller.tenant: all_keys}
-        reached = self.rates.take_each(rates)
-        if reached is not None:
-            name, wait_s = reached
-            whose = "This tenant" if name == caller.tenant else "This credential"
-            message = f"{whose} may call {rates[name]} times a minute."
-            raise self._block(name, message, wait_s=wait_s).error()
+        for whose, name, per_minute in (
+            ("This credential", _credential_name(caller), a_key),
+            ("This tenant", caller.tenant, all_keys),
+        ):
+            wait_s = self.rates.take(name, per_minute=per_minute)
+            if wait_s is not None:
+                message = f"{whose} may call {per_minute} times a minute."
+                raise self._block(name, message, wait_s=wait_s).error()
 
     def _block(self, name: str, message: str, *, wait_s: int) -> _Block:
         now_ms = self.clock.elapsed_ms()

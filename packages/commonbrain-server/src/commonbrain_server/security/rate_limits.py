@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from limits import RateLimitItemPerMinute
 from limits.errors import StorageError
-from limits.storage import MemoryStorage, RedisStorage
+from limits.storage import MemoryStorage, RedisStorage, Storage
 from limits.strategies import MovingWindowRateLimiter
-from redis.exceptions import RedisError
 
 from commonbrain.model.errors import InvalidInputError
 
@@ -22,23 +21,8 @@ _REDIS_S: Final = 0.25
 """Redis timeout; after it this process counts by itself."""
 _RETRY_S: Final = 5.0
 """Pause before Redis is tried again: each try may take its timeout."""
-_MINUTE_S: Final = 60
 _NAMESPACE: Final = "commonbrain"
 _Answer = TypeVar("_Answer")
-_COUNT_EACH: Final = """
-local now, window = tonumber(ARGV[1]), tonumber(ARGV[2])
-for place, key in ipairs(KEYS) do
-  local oldest = redis.call('lindex', key, ARGV[place + 2] - 1)
-  if oldest and tonumber(oldest) >= now - window then return place end
-end
-for place, key in ipairs(KEYS) do
-  redis.call('lpush', key, ARGV[1])
-  redis.call('ltrim', key, 0, ARGV[place + 2] - 1)
-  redis.call('expire', key, ARGV[2])
-end
-return 0
-"""
-"""Counts a call in several windows, which `RedisStorage` would do with a message for each."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,23 +44,12 @@ class MovingWindowLimiter:
 
     def take(self, name: str, *, per_minute: int) -> int | None:
         """Count one call, or return the seconds to wait if the limit is reached."""
-        reached = self.take_each({name: per_minute})
-        return reached[1] if reached else None
 
-    def take_each(self, rates: Mapping[str, int]) -> tuple[str, int] | None:
-        """Count one call against each rate per minute.
-
-        If a limit is reached, return its name and the seconds to wait.
-        """
-
-        def hit(window: MovingWindowRateLimiter) -> tuple[str, int] | None:
-            items = {name: RateLimitItemPerMinute(most) for name, most in rates.items()}
-            if isinstance(window, _RedisWindows):
-                reached = window.hit_each(items)
-            else:
-                full = (name for name in items if not window.hit(items[name], _NAMESPACE, name))
-                reached = next(full, None)
-            return (reached, _wait(window, items[reached], name=reached)) if reached else None
+        def hit(window: MovingWindowRateLimiter) -> int | None:
+            item = RateLimitItemPerMinute(per_minute)
+            if window.hit(item, _NAMESPACE, name):
+                return None
+            return _wait(window, item, name=name)
 
         return self._run(hit)
 
@@ -101,7 +74,7 @@ class MovingWindowLimiter:
             return query(self.own)
         try:
             answer = query(self.shared)
-        except (StorageError, RedisError):
+        except StorageError:
             self._local_until = time.monotonic() + self.retry_s
             if not self._is_local:
                 _LOG.warning("Redis does not answer: this process counts rates by itself")
@@ -109,23 +82,6 @@ class MovingWindowLimiter:
             return query(self.own)
         self._is_local = False
         return answer
-
-
-class _RedisWindows(MovingWindowRateLimiter):
-    """Windows in Redis, several of which one message counts in."""
-
-    def __init__(self, storage: RedisStorage) -> None:
-        super().__init__(storage)
-        self._key: Callable[[str], str] = storage.prefixed_key
-        redis: Any = storage.get_connection()
-        self._count: Callable[..., int] = redis.register_script(_COUNT_EACH)
-
-    def hit_each(self, items: Mapping[str, RateLimitItemPerMinute]) -> str | None:
-        """Count a call in each window; return the first that is full, if any."""
-        keys = [self._key(item.key_for(_NAMESPACE, name)) for name, item in items.items()]
-        limits = [item.amount for item in items.values()]
-        place = self._count(keys, [time.time(), _MINUTE_S, *limits])
-        return list(items)[place - 1] if place else None
 
 
 def make_rates(redis_url: str | None = None) -> MovingWindowLimiter:
@@ -138,7 +94,7 @@ def make_rates(redis_url: str | None = None) -> MovingWindowLimiter:
     if redis_url is None:
         return MovingWindowLimiter()
     try:
-        storage = RedisStorage(
+        storage: Storage = RedisStorage(
             redis_url,
             wrap_exceptions=True,
             socket_timeout=_REDIS_S,
@@ -149,7 +105,7 @@ def make_rates(redis_url: str | None = None) -> MovingWindowLimiter:
             "COMMONBRAIN_REDIS_URL is not a valid Redis URL.",
             hint="Set it to redis://host:6379/0, or unset it.",
         ) from None
-    return MovingWindowLimiter(shared=_RedisWindows(storage))
+    return MovingWindowLimiter(shared=MovingWindowRateLimiter(storage))
 
 
 def _wait(window: MovingWindowRateLimiter, item: RateLimitItemPerMinute, *, name: str) -> int:
