@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy import String, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from commonbrain.model.query import Filter
 from commonbrain.storage.sql.context import SqlContext
 
 SCORED_MAX: Final = 2000
@@ -115,6 +116,9 @@ _INDEX_MS: Final = 2.5
 _FOREIGN_MS: Final = 1.0
 _EXACT_MIN: Final = 10_000
 """Below this, every vector is compared, so that none is missed."""
+_REACHES_MAX: Final = 1000
+_FEWER: Final = 8
+"""So that one search that had to check many does not make all later ones do so."""
 _SEEN: Final = 4
 """A word in at least this many memories of a sample is common."""
 _WORDS_MAX: Final = 50_000
@@ -133,6 +137,8 @@ class Size:
     """The approximate share of any other lexeme."""
     common_terms: float = 0.0
     """The approximate number of other tenants' vectors in the same index."""
+    reaches: dict[Filter, int] = field(default_factory=dict["Filter", "int"], compare=False)
+    """How many windows a search by a filter checks first: somewhat fewer than the last one did."""
 
     @property
     def is_large(self) -> bool:
@@ -152,6 +158,12 @@ class Size:
     def lasts(self) -> int:
         """The number of searches for which it is valid."""
         return self.memories // _SHARE
+
+    def note_reach(self, criteria: Filter, reach: int) -> None:
+        """Remember how many windows a search had to check."""
+        if len(self.reaches) >= _REACHES_MAX:
+            self.reaches.clear()
+        self.reaches[criteria] = reach - reach // _FEWER
 
     def is_outgrown(self, count_now: int) -> bool:
         """Return whether more was found than the count allows."""

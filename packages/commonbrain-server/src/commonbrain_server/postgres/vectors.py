@@ -146,12 +146,15 @@ class PostgresVectors:
             self.work.connection.exec_driver_sql(f"SET LOCAL hnsw.ef_search = {candidates}")
         own = {"query": half(query), "limit": limit, "farthest": -at_least}
         parameters = given(scope, self.work.tenant) | own
-        reach: int | None = max(_FIRST_MIN, int(_FIRST * limit))
+        least = max(_FIRST_MIN, int(_FIRST * limit))
+        reach: int | None = max(least, size.reaches.get(scope.filter, least))
         while reach is not None:
             rows = self.work.rows(_near(which, scope.filter), parameters | {"reach": reach})
             *_, looked_at, farthest = rows[0]
             hits = _hits(rows)
             if looked_at < reach or farthest > -at_least or len(hits) >= limit:
+                if reach > least:
+                    size.note_reach(scope.filter, reach)
                 return hits
             reach = wider(reach, allowed=len(hits), limit=limit, size=size)
         return _hits(self.work.rows(_among(which, scope.filter), parameters))
