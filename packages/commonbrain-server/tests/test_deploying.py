@@ -284,12 +284,27 @@ def test_one_of_several_new_containers_logs_a_link_for_the_first_admin(upgraded:
     servers = [api(upgraded.program) for _ in range(2)]
     logs = [log_of(server) for server in servers]
     [link] = re.findall(r"http://commonbrain.commonbrain.svc/join#cb_default_\w+", "".join(logs))
-    assert log_of(api(upgraded.program)) == ""
+    later = log_of(api(upgraded.program))
+    assert "/join#" not in later
+    assert "brain key invite NAME --role admin" in later
 
     line = command(upgraded.program, "key", "list", "--json")
     listed = subprocess.run(line, check=True, capture_output=True, env=clean_environment())
     [key] = json.loads(listed.stdout)["keys"]
     assert (key["agent"], key["scopes"], key["key"] in link) == ("admin", ["join"], True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the database")
+@pytest.mark.requirement("ST-22")
+def test_server_starts_without_a_link_where_the_agent_has_another_role(upgraded: Database) -> None:
+    line = command(upgraded.program, "agent", "set", "admin", "--role", "writer")
+    environment = clean_environment(COMMONBRAIN_AS_OWNER="true")
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL, env=environment)
+
+    log = log_of(api(upgraded.program))
+
+    assert "no link for admin" in log
+    assert "brain key invite NAME --role admin" in log
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the database")

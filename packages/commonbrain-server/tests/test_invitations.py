@@ -130,6 +130,19 @@ def test_first_key_is_not_created_again_unless_only_its_invitation_ended(
     assert admin.create_first_key(FIRST) is None
 
 
+@pytest.mark.requirement("ST-22")
+def test_first_key_is_not_created_again_however_many_invitations_ended(
+    brain: Brain, invite: Invite, join: Join
+) -> None:
+    admin = admin_of(brain)
+    admin.revoke_key(join(invite()).key.prefix)
+    for _ in range(3):
+        admin.revoke_key(invite().key.prefix)
+
+    assert admin.has_key()
+    assert admin.create_first_key(FIRST) is None
+
+
 @pytest.mark.requirement("ST-21")
 def test_invitation_with_another_role_than_its_agent_has_is_refused(
     new: Callable[..., NewKey], invite: Invite

@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import MISSING, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -41,7 +40,7 @@ from commonbrain.integrations import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
 from commonbrain.runtime.remote import (
     KEY_VARIABLE,
@@ -355,11 +354,14 @@ def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
         # The link works once: be certain first that its key can be written.
         reserved = " " * _KEY_CHARS_MAX
         apply(ConfigEdit(path=path, before=before, after=reserved, has_backup=True))
-        with ExitStack() as on_failure:
-            on_failure.callback(path.unlink)
+        try:
             key = exchange_invitation(server, key)
-            on_failure.pop_all()
-        before = reserved
+        except CommonbrainError:
+            # Another run may have exchanged the link meanwhile, and written its key there.
+            if read(path) == reserved:
+                path.unlink()
+            raise
+        before = read(path)
     is_reserved = server is not None
     apply(ConfigEdit(path=path, before=before, after=f"{key}\n", has_backup=is_reserved))
     print_line(f"The key is in {path}.")

@@ -256,10 +256,9 @@ class QueryPlan:
 
     @property
     def archived_scope(self) -> QueryScope:
-        """The widest scope of the query, limited to what is archived unless it is of the past."""
+        """The widest scope of the query, limited to what is archived."""
         scope = self.wider_scope or self.query_scope
-        states = () if scope.filter.as_of else (State.ARCHIVED,)
-        return replace(scope, filter=replace(scope.filter, states=states))
+        return replace(scope, filter=replace(scope.filter, states=(State.ARCHIVED,)))
 
     @property
     def time_scoped(self) -> QueryScope | None:

@@ -111,7 +111,8 @@ class Recall:
         def find(plan: QueryPlan, *, before: Table | None = None) -> Table:
             def read(tx: Transaction) -> Table:
                 timer.end_stage("snapshot")
-                if before and not tx.memories.any(plan.archived_scope):
+                may_find_more = plan.filter.as_of or tx.memories.any(plan.archived_scope)
+                if before and not (may_find_more or before.degraded):
                     return before
                 table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
                 timer.end_stage("retrieve")

@@ -45,13 +45,8 @@ def serve(  # noqa: PLR0913 options of the command
     # Workers open the store themselves, and receive no options.
     if state.store is not None:
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
-    invitation = prepare(settings)
-    if invitation is not None:
-        from commonbrain_server.operations.admin import link_of, render_link  # noqa: PLC0415
-
-        agent, link = invitation.key.agent, link_of(invitation, settings)
-        typer.echo(f"There is no key yet. Within a day, {agent} becomes the first admin:", err=True)
-        typer.echo("\n".join(render_link(link)), err=True)
+    for line in prepare(settings):
+        typer.echo(line, err=True)
     typer.echo(
         f"Serving at {settings.public_url}: the page at /, REST under /v1, MCP at /mcp.", err=True
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -170,16 +169,22 @@ class AdministerTenant:
 
         Invitations that ended do not count.
         """
-        if _has_key(self.keys(), now=self.services.clock.now()):
+        if self.has_key():
             return None
         new = self._made(request)
-        now = new.key.created_at
         with self.services.store.begin(self.caller.tenant) as tx:
             # Another process may have been first, while this one waited for its turn.
-            if _has_key(KeyRepository(tx.work).keys(limit=KEYS_MAX, now=now), now=now):
+            keys = KeyRepository(tx.work)
+            if keys.has_key() or keys.good_keys(new.key.created_at):
                 return None
             self._add_made(tx, new, role=request.role)
         return new
+
+    def has_key(self) -> bool:
+        """Return whether there is or was a key, other than an invitation to one."""
+        self._check()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            return KeyRepository(tx.work).has_key()
 
     def rotate_key(self, prefix: str, *, minutes: int = ROTATION_MINUTES_DEFAULT) -> NewKey:
         """Create a key like another one, which expires after some minutes.
@@ -432,11 +437,6 @@ def _hasher() -> Argon2PasswordHasher:
     from commonbrain_server.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
 
     return Argon2PasswordHasher()
-
-
-def _has_key(keys: Sequence[ApiKey], *, now: datetime) -> bool:
-    """Return whether there is or was a key, or an invitation to one is still good."""
-    return any(not key.is_invitation or key.is_good(now) for key in keys)
 
 
 def _entry(line: AuditLine) -> AccessEntry:

@@ -66,15 +66,15 @@ def decode_reading(stored: str | None) -> Reading | None:
         return None
     try:
         _, share, names_time, times, subject, words = json.loads(stored)
+        return Reading(
+            words=words,
+            subject_words=subject,
+            question_share=share,
+            names_time=bool(names_time),
+            times=tuple((since, until) for since, until in times),
+        )
     except (ValueError, TypeError):
         return None
-    return Reading(
-        words=words,
-        subject_words=subject,
-        question_share=share,
-        names_time=bool(names_time),
-        times=tuple((since, until) for since, until in times),
-    )
 
 
 SPEAKER: Final = 0

@@ -78,10 +78,11 @@ def within(criteria: Filter) -> ColumnElement[bool]:
 
 @lru_cache(_BUILT_MAX)
 def first(criteria: Filter) -> Select[int]:
-    """Select one id that a scope allows, in the order of an index that finds a rare state."""
+    """Select one id that a scope allows; a rare state is found in the order of its index."""
     row = memories.c
     one = select(row.id).where(within(criteria)).limit(1)
-    return one.order_by(row.project, row.kind, row.state)
+    is_rare = criteria.states == (State.ARCHIVED,)
+    return one.order_by(row.project, row.kind, row.state) if is_rare else one
 
 
 @lru_cache(_BUILT_MAX)

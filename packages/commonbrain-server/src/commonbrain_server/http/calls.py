@@ -67,7 +67,7 @@ async def _fitting(operation: Operation[Any, Any], request: Request) -> Operatio
     headers = request.headers
     key = headers.get("idempotency-key") if KEY_FIELD in operation.request.model_fields else None
     is_long = max(len(headers.get(SESSION_HEADER, "")), len(key or "")) > NAME_CHARS_MAX
-    if is_long or headers.get("content-type") != _JSON:
+    if is_long or headers.get("content-type", "").partition(";")[0].strip() != _JSON:
         return None
     try:
         operation_request = operation.request.model_validate(await request.json())

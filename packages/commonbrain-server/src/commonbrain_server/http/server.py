@@ -13,7 +13,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -46,6 +46,7 @@ from commonbrain_server.guard import guard_services
 from commonbrain_server.http.app import HEALTH_PATHS, BodyLimits, add_page, make_app
 from commonbrain_server.http.authentication import ProtectedResource
 from commonbrain_server.http.sessions import MCP_PATH
+from commonbrain_server.operations.admin import link_of, render_link
 from commonbrain_server.page_login import KeyLogin, OpenLogin, OpenSessions
 from commonbrain_server.security.authentication import Authenticator
 from commonbrain_server.security.keys import KeyScope
@@ -234,10 +235,10 @@ class BoundedProtocol(H11Protocol):
             self.loop.call_later(_CHECK_S, self._check_client)
 
 
-def prepare(settings: ServerSettings) -> NewKey | None:
+def prepare(settings: ServerSettings) -> Sequence[str]:
     """Check that the server can start; a worker that fails at its start is restarted for ever.
 
-    Returns an invitation for the first admin, if callers need keys and there is none yet.
+    Returns lines about the invitation for the first admin, if callers need keys and there is none.
 
     Raises:
         InvalidInputError: there is no authentication, and other machines can connect; or the
@@ -253,11 +254,26 @@ def prepare(settings: ServerSettings) -> NewKey | None:
         # As `brain key invite`, it takes a person or the owner's word; an issuer says who is admin.
         is_asked = acts_for_owner(os.environ) or is_of_person(os.environ)
         if settings.open or load_token_settings().jwt_issuer or not is_asked:
-            return None
-        if len(brain.services.store.tenants()) > 1:
-            # Their admins have keys, and this tenant may be used by no one.
-            return None
-        return _create_first_key(brain, scopes=(KeyScope.JOIN,), days=_FIRST_INVITATION_DAYS)
+            return ()
+        if admin_of(brain).has_key() or len(brain.services.store.tenants()) > 1:
+            # Of several tenants, admins have keys, and this one may be used by no one.
+            return ()
+        return _invite_first(brain, settings)
+
+
+def _invite_first(brain: Brain, settings: ServerSettings) -> Sequence[str]:
+    """Invite the first admin, unless an earlier start did; return what to say of it."""
+    another = "make a link by: brain key invite NAME --role admin"
+    try:
+        days = _FIRST_INVITATION_DAYS
+        invitation = _create_first_key(brain, scopes=(KeyScope.JOIN,), days=days)
+    except InvalidInputError as error:
+        return (f"There is no key yet, and no link for {brain.caller.agent}: {error}", another)
+    if invitation is None:
+        return (f"There is no key yet. If the link of an earlier start is lost, {another}",)
+    agent = invitation.key.agent
+    link = render_link(link_of(invitation, settings))
+    return (f"There is no key yet. Within a day, {agent} becomes the first admin:", *link)
 
 
 def serve(settings: ServerSettings) -> None:

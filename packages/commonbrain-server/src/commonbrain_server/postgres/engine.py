@@ -134,9 +134,10 @@ _STATEMENT_S: Final = 60
 """Seconds for one statement; a search takes milliseconds."""
 _IDLE_S: Final = 60
 """Seconds a transaction may be idle: a hanging process must not hold a tenant's lock."""
-_RESTART_SHARE: Final = 2 / 3
+_RESTART_SHARE: Final = 1 / 4
 """Of the time that a writer waits for others, the share that all wait for a server that restarts.
 
+It is less than a call waits for a thread, so that those behind it are told that the store is down.
 After it, calls fail at once: they would hold the threads of others for nothing.
 """
 _RETRY_S: Final = 1.0
@@ -354,9 +355,9 @@ class Postgres:
             try:
                 connection = self.engine.connect()
             except exc.OperationalError:
-                if self._lost_at is None:
-                    self._lost_at = tried_at
-                if monotonic() - self._lost_at >= self.lock_timeout_s * _RESTART_SHARE:
+                # Another thread may have connected meanwhile.
+                self._lost_at = lost_at = self._lost_at or tried_at
+                if monotonic() - lost_at >= self.lock_timeout_s * _RESTART_SHARE:
                     raise
                 sleep(_RETRY_S)
                 check_awaited()

@@ -6,7 +6,18 @@ from enum import StrEnum
 from ipaddress import ip_network
 from typing import Final
 
-from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    String,
+    and_,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from commonbrain.hosts import parse_address
 from commonbrain.model.errors import InvalidInputError
@@ -154,6 +165,12 @@ class KeyRepository:
         )
         rows = self.work.connection.execute(ordered.limit(limit)).mappings()
         return [_a_key(row) for row in rows]
+
+    def has_key(self) -> bool:
+        """Return whether there is or was a key, other than an invitation to one."""
+        is_key = cast(api_keys.c.scopes, String).not_like(f'%"{KeyScope.JOIN}"%')
+        one = select(api_keys.c.prefix).where(self.work.here(api_keys), is_key).limit(1)
+        return self.work.connection.execute(one).first() is not None
 
     def good_keys(self, now: datetime) -> int:
         """Count the valid keys."""
