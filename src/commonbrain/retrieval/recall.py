@@ -111,8 +111,7 @@ class Recall:
         def find(plan: QueryPlan, *, before: Table | None = None) -> Table:
             def read(tx: Transaction) -> Table:
                 timer.end_stage("snapshot")
-                may_find_more = plan.filter.as_of or tx.memories.any(plan.archived_scope)
-                if before and not (may_find_more or before.degraded):
+                if before and not (before.degraded or _may_find_more(tx, plan)):
                     return before
                 table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
                 timer.end_stage("retrieve")
@@ -290,6 +289,11 @@ class Recall:
         elif with_text:
             counted = tuple(with_text[:ACCESSES_PER_RECALL])
             self.services.journal.touch(MemoryAccess(tenant=self.caller.tenant, ids=counted, at=at))
+
+
+def _may_find_more(tx: Transaction, plan: QueryPlan) -> bool:
+    """Return whether a search of what is archived too may find more; of the past, it may."""
+    return bool(plan.filter.as_of) or tx.memories.any(plan.archived_scope)
 
 
 def _ranked(table: Table, rerank: Callable[[Table], None] | None) -> Table:

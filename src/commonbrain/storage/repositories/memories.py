@@ -283,8 +283,8 @@ class MemoryRepository(Repository):
 
     def any(self, scope: QueryScope) -> bool:
         """Check whether any memory is in scope."""
-        found = self.work.connection.execute(first(scope.filter), given(scope, self.work.tenant))
-        return found.first() is not None
+        rows = self.work.connection.execute(first(scope.filter), given(scope, self.work.tenant))
+        return rows.first() is not None
 
     def count(self, scope: QueryScope, *, at_most: int) -> int:
         """Count the memories in scope, up to a limit."""
