@@ -74,7 +74,10 @@ class Spent:
                 since = time.perf_counter(), processor_ms(connection)
                 super().execute(query, params, **options)
                 wall = (time.perf_counter() - since[0]) * 1000
-                text = query if isinstance(query, str) else query.as_string(connection)
+                if isinstance(query, bytes):
+                    text = query.decode()
+                else:
+                    text = query if isinstance(query, str) else query.as_string(connection)
                 name = " ".join(text.split())[:_NAME_CHARS]
                 each[name].append((processor_ms(connection) - since[1], wall))
                 return self

@@ -17,11 +17,10 @@ from anyio.abc import TaskGroup
 from commonbrain_server.http.app import BodyLimits
 
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
-from commonbrain.embeddings.interface import LocalModel, Matrix
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import BusyError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Caller
-from commonbrain.runtime.models import make_embedder
-from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.observability.reading import events
 from tests.processes import TIMEOUT_S
@@ -199,8 +198,7 @@ def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
 
 @pytest.mark.requirement("DO-27")
 def test_server_accepts_calls_only_when_its_model_is_loaded(path: Path) -> None:
-    embedder = make_embedder(load_settings())
-    assert isinstance(embedder, LocalModel)
+    embedder = MiniLmEmbedder()
     assert not embedder.is_loaded
     with calling(an_app(a_brain(path, embedder=embedder))):
         assert embedder.is_loaded

@@ -9,6 +9,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.store import Schema, Store, Transaction
+from commonbrain_server.postgres.cancellation import Abandoned
 from commonbrain_server.postgres.engine import Postgres
 
 _Result = TypeVar("_Result")
@@ -51,6 +52,8 @@ class PostgresStore(Store):
         except UnavailableError as error:
             cause = error.__cause__
             if not (isinstance(cause, exc.DBAPIError) and cause.connection_invalidated):
+                raise
+            if isinstance(cause.orig, Abandoned):
                 raise
         return self._read(tenant, ask)
 
