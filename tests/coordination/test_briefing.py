@@ -194,9 +194,9 @@ def test_unused_tokens_are_fewer_than_the_smallest_left_out_entry(
     smallest = smallest_left_out(material, briefing)
     assert smallest is None or unused < smallest
     left_out = sum(cut.left_out for cut in briefing.truncated if cut.section == "handoff")
-    kept = len(material.handoff.text) - left_out if material.handoff else 0
+    shown = len(material.handoff.text) - left_out if material.handoff else 0
     # A handoff longer than any may be is cut there, whatever is unused.
-    if left_out and kept < BriefingLimits().handoff_chars:
+    if left_out and shown < BriefingLimits().handoff_chars:
         assert unused < WORD
 
 
