@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -331,6 +332,8 @@ def controlling(terminal: int) -> Callable[[], None]:
 
     def take() -> None:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        # A shell that starts the tests in the background lets them ignore it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     return take
 
