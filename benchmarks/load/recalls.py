@@ -74,10 +74,7 @@ class Spent:
                 since = time.perf_counter(), processor_ms(connection)
                 super().execute(query, params, **options)
                 wall = (time.perf_counter() - since[0]) * 1000
-                if isinstance(query, bytes):
-                    text = query.decode()
-                else:
-                    text = query if isinstance(query, str) else query.as_string(connection)
+                text = query if isinstance(query, str) else query.as_string(connection)
                 name = " ".join(text.split())[:_NAME_CHARS]
                 each[name].append((processor_ms(connection) - since[1], wall))
                 return self

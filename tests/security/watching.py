@@ -17,12 +17,6 @@ ROWS = "/* rows:"
 """What follows a statement where it is known whether it found any."""
 
 
-def _text_of(query: Any, cursor: psycopg.Cursor[Any]) -> str:  # noqa: ANN401 as the driver takes it
-    if isinstance(query, bytes):
-        return query.decode()
-    return query if isinstance(query, str) else query.as_string(cursor)
-
-
 @contextmanager
 def statements() -> Generator[list[str]]:
     """Gather the statements of this thread, without values; others write journal and audit."""
@@ -40,7 +34,8 @@ def statements() -> Generator[list[str]]:
         def execute(self, query: Any, *given: Any, **more: Any) -> "Recording":  # noqa: ANN401
             """Record it, and run it."""
             super().execute(query, *given, **more)
-            take(f"{_text_of(query, self)} {ROWS} {'some' if self.rowcount else 'no'}")
+            statement = query if isinstance(query, str) else query.as_string(self)
+            take(f"{statement} {ROWS} {'some' if self.rowcount else 'no'}")
             return self
 
         def executemany(self, query: Any, *given: Any, **more: Any) -> None:  # noqa: ANN401

@@ -134,12 +134,10 @@ class Recall:
         timer.end_stage("rank")
         timer.split_stage("rank", table.taken_ms)
         packed, last = _fill_budget(table, has_pages=table.plan.has_pages and not is_prompt)
-        more = 0
-        if last is not None:
-            count = partial(count_after, plan=table.plan, last=last)
-            more = self.services.store.read(self.caller.tenant, count)
+        more = self._count_after(table.plan, last)
         timer.end_stage("pack")
         note_shown(_contexts_of(table.ranked, packed))
+        table.degraded += self._replaced_space(table.plan)
         trace = self._log(table, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
             self._record_access(table, packed, is_prompt=is_prompt)
@@ -242,6 +240,13 @@ class Recall:
 
         return rerank_by_each if serving else None
 
+    def _count_after(self, plan: QueryPlan, last: Place | None) -> int:
+        """Count what comes after the last item of a page; 0 if there is no page."""
+        if last is None:
+            return 0
+        count = partial(count_after, plan=plan, last=last)
+        return self.services.store.read(self.caller.tenant, count)
+
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""
         name = self.services.store.moved_to
@@ -251,7 +256,6 @@ class Recall:
 
     def _log(self, table: Table, *, packed: Packed, stages_ms: Mapping[str, float]) -> RecallTrace:
         """Queue the trace for the recall log, and emit metrics."""
-        table.degraded += self._replaced_space(table.plan)
         plan, ranker = table.plan, table.ranker
         status = ResultStatus.FOUND if table.is_answered else ResultStatus.BELOW_THRESHOLD
         if table.is_empty:

@@ -158,7 +158,7 @@ def _repeated(plan: QueryPlan, table: Table) -> Sequence[float]:
         text = memory.text[:_SCANNED_CHARS]
         lower = text.lower()
         if sum(lower.count(term) > _SAID_MAX for term in terms) <= 1:
-            # Hardly any text says two of them so often, which takes longer to count word by word.
+            # At least two terms must be repeated. Counting word by word takes longer.
             values.append(0.0)
             continue
         words = [word[:_STEM_CHARS] for word in content_words(text)]

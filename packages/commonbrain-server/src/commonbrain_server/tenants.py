@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import (
@@ -61,7 +61,7 @@ class PolicyChange(TypedDict, total=False):
     are_reads_audited: bool
 
 
-INVITATION_DAYS = 7
+INVITATION_DAYS: Final = 7
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
 """Limits of a tenant, which its own admins may not change."""
 

@@ -545,7 +545,7 @@ class _SharedSnapshot:
     transaction: Any = None
     stack: ExitStack = field(default_factory=ExitStack)
 
-    def end(self, *raised: Any) -> None:  # noqa: ANN401 as context managers are told it
+    def end(self, *raised: Any) -> None:  # noqa: ANN401 as `__exit__` has them
         """Release the snapshot, by a rollback after an error; the next read starts another."""
         self.whose, self.transaction = None, None
         self.stack.__exit__(*(raised or (None, None, None)))

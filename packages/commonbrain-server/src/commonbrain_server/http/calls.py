@@ -25,7 +25,7 @@ _JSON: Final = "application/json"
 
 
 class OperationsMiddleware:
-    """Answers calls whose JSON fits their operation; all others go on to the framework.
+    """Answers calls with JSON that fits the operation; all others go on to the framework.
 
     The framework would run the same operation at several times the cost. It describes the routes,
     and says what does not fit.

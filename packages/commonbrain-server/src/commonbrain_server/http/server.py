@@ -161,7 +161,7 @@ class BoundedProtocol(H11Protocol):
     def shutdown(self) -> None:
         """Let a call finish, but not a stream of notifications, which has no end of its own.
 
-        The reply to a request that is on its way meanwhile tells the client to connect elsewhere.
+        The reply to a request that is on its way meanwhile has `Connection: close`.
         """
         self._is_stopping = True
         cycle = self.cycle
@@ -265,8 +265,7 @@ def _invite_first(brain: Brain, settings: ServerSettings) -> Sequence[str]:
     """Invite the first admin, unless an earlier start did; return what to say of it."""
     another = "make a link by: brain key invite NAME --role admin"
     try:
-        days = _FIRST_INVITATION_DAYS
-        invitation = _create_first_key(brain, scopes=(KeyScope.JOIN,), days=days)
+        invitation = _create_first_key(brain, scopes=(KeyScope.JOIN,), days=_FIRST_INVITATION_DAYS)
     except InvalidInputError as error:
         return (f"There is no key yet, and no link for {brain.caller.agent}: {error}", another)
     if invitation is None:

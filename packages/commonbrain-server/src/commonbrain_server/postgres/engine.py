@@ -137,7 +137,7 @@ _IDLE_S: Final = 60
 _RESTART_SHARE: Final = 1 / 4
 """Of the time that a writer waits for others, the share that all wait for a server that restarts.
 
-It is less than a call waits for a thread, so that those behind it are told that the store is down.
+It is less than a call waits for a thread, so that calls behind it fail with `store_down`.
 After it, calls fail at once: they would hold the threads of others for nothing.
 """
 _RETRY_S: Final = 1.0
@@ -437,10 +437,10 @@ def location_of(url: URL) -> str:
 
 
 @lru_cache(_BUILT_MAX)
-def _beginning(begin: LiteralString, *given: object) -> bytes:
+def _beginning(begin: LiteralString, *given: object) -> str:
     """Build the beginning of a transaction: of its tenant, few have more than one."""
     literals = zip(_GIVEN, map(sql.Literal, given), strict=True)
-    return sql.SQL(begin).format(**dict(literals)).as_bytes()
+    return sql.SQL(begin).format(**dict(literals)).as_string()
 
 
 def _on_begin(connection: Connection) -> None:
