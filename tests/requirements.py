@@ -58,7 +58,7 @@ GROUPS: Final = {
     "PF": 15,  # performance
     "DO": 29,  # deployment and operations
     "MG": 36,  # migration and import
-    "EV": 12,  # evaluations and tests
+    "EV": 13,  # evaluations and tests
     "CL": 23,  # clients
 }
 
@@ -487,6 +487,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("EV-09", "Each evaluation run is a record to compare, by category and system."),
     Adopted("EV-10", "MCP over stdio is tested for tools, flow, tokens and what roles may."),
     Adopted("EV-12", "Filters, payloads and tool schemas have tests of their own."),
+    Adopted("EV-13", "Recall is measured in thirteen languages, by words, model and both."),
     # Clients
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
     Adopted("CL-04", "The command and the MCP server offer the same operations."),
