@@ -7,7 +7,7 @@ from commonbrain_server.postgres.statistics import (
     Size,
     select_rare_terms,
 )
-from commonbrain_server.postgres.vectors import wider
+from commonbrain_server.postgres.vectors import ef_search, wider
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +106,14 @@ def test_larger_tenant_is_searched_with_more_codes_but_a_smaller_share() -> None
 
     assert 250 < some.codes < 500
     assert 3_500 < many.codes < 4_500
+
+
+@pytest.mark.requirement("PF-17")
+def test_index_returns_at_once_what_a_search_needs_with_what_others_have_in_it() -> None:
+    alone = Size(memories=40_000, average_words=40)
+    among_others = Size(memories=40_000, average_words=40, common_terms=40_000)
+    many = Size(memories=1_000_000, average_words=40)
+
+    assert alone.codes < ef_search(alone.codes, size=alone) < 1.5 * alone.codes
+    assert ef_search(alone.codes, size=among_others) >= 2 * alone.codes
+    assert 800 < ef_search(many.codes, size=many) <= 1000

@@ -113,11 +113,11 @@ _SAMPLE: Final = 3000
 # Measured on a million vectors of 384 dimensions in 20 tenants.
 VECTOR_MS: Final = 0.0005
 _CODE_MS: Final = 0.010
-_CODES_MIN: Final = 250
+_CODES_MIN: Final = 200
 _CODES_EACH: Final = 270
 """A search by the index compares so many vectors, and one more for each so many memories.
 
-These are 320 of 20,000, 620 of 100,000 and 3,950 of a million, which contain 95% of the nearest ten
+These are 270 of 20,000, 570 of 100,000 and 3,900 of a million, which contain 95% of the nearest ten
 even if hundreds are equally near to each other: see `benchmarks load neighbours`.
 """
 _EXACT_MIN: Final = 10_000
@@ -152,8 +152,13 @@ class Size:
 
         The index returns near codes of every tenant in it.
         """
-        passed = self.codes * (1 + self.common_terms / max(self.memories, 1))
-        return self.memories > _EXACT_MIN and self.memories * VECTOR_MS > passed * _CODE_MS
+        by_index = self.codes * self.passed * _CODE_MS
+        return self.memories > _EXACT_MIN and self.memories * VECTOR_MS > by_index
+
+    @property
+    def passed(self) -> float:
+        """The number of codes that the index returns for each of the tenant's own."""
+        return 1 + self.common_terms / max(self.memories, 1)
 
     @property
     def codes(self) -> int:

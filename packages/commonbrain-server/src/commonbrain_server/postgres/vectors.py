@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import sqrt
-from typing import Any, Final, LiteralString
+from math import ceil, sqrt
+from typing import Any, Final
 
 import numpy as np
 from pgvector import HalfVector
@@ -46,13 +46,16 @@ from commonbrain_server.postgres.statistics import VECTOR_MS, Size
 
 HNSW_M: Final = 8
 """Neighbours of each code in the HNSW graph, which is most of an index of 300 bytes a vector."""
-EF_CONSTRUCTION: Final = 200
-"""Candidates considered when a code is inserted: hnswlib's default, three times pgvector's.
+EF_CONSTRUCTION: Final = 400
+"""Candidates considered when a code is inserted, which finds better neighbours than more of them.
 
-With 100, a search has to compare a third more vectors to find as many of the nearest.
+With 100, a search has to compare a third more vectors to find as many of the nearest; an index of
+the vectors themselves took longer to build with half as many.
 """
-EF_SEARCH: Final[LiteralString] = "400"
-"""Codes that HNSW returns at once, on one machine or several; a search continues for more."""
+_EF_SEARCH_MAX: Final = 1000
+"""pgvector's limit for the codes that HNSW finds at once; a search continues for more."""
+_SLACK: Final = 1.1
+"""Codes found for each that is expected to be needed: shares vary with the distance."""
 _STEP: Final = 0.4
 """A number's bits tell whether it is above this and above minus this, times their average size.
 
@@ -161,7 +164,12 @@ class PostgresVectors:
         least = max(_FIRST_MIN, int(_FIRST * limit))
         reach: int | None = max(least, size.reaches.get(scope.filter, least))
         while reach is not None:
-            parameters |= {"reach": reach, "codes": max(codes, _CODES * reach)}
+            compared = max(codes, _CODES * reach)
+            if size.is_large:
+                self.work.connection.exec_driver_sql(
+                    f"SET LOCAL hnsw.ef_search = {ef_search(compared, size=size)}"
+                )
+            parameters |= {"reach": reach, "codes": compared}
             rows = self.work.rows(_near(which, scope.filter), parameters)
             *_, looked_at, farthest = rows[0]
             hits = _hits(rows)
@@ -193,6 +201,12 @@ class PostgresVectors:
 def half(vector: Matrix) -> HalfVector:
     """Convert a vector to pgvector's form."""
     return HalfVector(np.asarray(vector, dtype=np.float32))
+
+
+def ef_search(codes: int, *, size: Size) -> int:
+    """Return how many codes HNSW finds at once: a search that continues finds as many again."""
+    found = int(_SLACK * size.passed * codes)
+    return ceil(found / ceil(found / _EF_SEARCH_MAX))
 
 
 def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
