@@ -55,7 +55,7 @@ GROUPS: Final = {
     "ST": 23,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
-    "PF": 15,  # performance
+    "PF": 17,  # performance
     "DO": 29,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 12,  # evaluations and tests

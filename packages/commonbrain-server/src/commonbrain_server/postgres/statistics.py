@@ -113,11 +113,11 @@ _SAMPLE: Final = 3000
 # Measured on a million vectors of 384 dimensions in 20 tenants.
 VECTOR_MS: Final = 0.0005
 _CODE_MS: Final = 0.010
-_CODES_MIN: Final = 200
+_CODES_MIN: Final = 300
 _CODES_EACH: Final = 270
 """A search by the index compares so many vectors, and one more for each so many memories.
 
-These are 270 of 20,000, 570 of 100,000 and 3,900 of a million, which contain 95% of the nearest ten
+These are 370 of 20,000, 670 of 100,000 and 4,000 of a million, which contain 95% of the nearest ten
 even if hundreds are equally near to each other: see `benchmarks load neighbours`.
 """
 _EXACT_MIN: Final = 10_000
