@@ -205,8 +205,8 @@ def half(vector: Matrix) -> HalfVector:
 
 def ef_search(codes: int, *, size: Size) -> int:
     """Return how many codes HNSW finds at once: a search that continues finds as many again."""
-    wanted = int(_SLACK * size.passed * codes)
-    return ceil(wanted / ceil(wanted / _EF_SEARCH_MAX))
+    total = int(_SLACK * size.passed * codes)
+    return ceil(total / ceil(total / _EF_SEARCH_MAX))
 
 
 def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
