@@ -27,7 +27,13 @@ from commonbrain.model.values import dataclass, field, fields, replace
 from commonbrain.observability.hook_runs import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, AuditFilter, AuditLine, StoredReply
-from commonbrain.storage.schema.activity import OF_HOOKS, access_audit, tool_events
+from commonbrain.storage.schema.activity import (
+    OF_HOOKS,
+    access_audit,
+    feedback,
+    recall_traces,
+    tool_events,
+)
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.context import Repository, SqlContext, count_up_to
 from commonbrain.storage.sql.filters import unindexed
@@ -169,6 +175,10 @@ _TIMINGS: Final = _NEWEST.with_only_columns(
 _OLD: Final = delete(tool_events).where(
     tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
+_OLD_READS: Final = tuple(
+    delete(id_.table).where(id_.table.c.tenant_id == bindparam("tenant"), id_ < bindparam("before"))
+    for id_ in (recall_traces.c.id, feedback.c.trace_id)
+)
 # One step whatever the number of rows, as the other things are that reads leave in SQLite.
 _SQLITE: Final = text(
     f"INSERT INTO tool_events (tenant_id, {', '.join(_COLUMNS)}) "  # noqa: S608 all are our own
@@ -260,7 +270,7 @@ class ToolEventRepository:
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:
-    """Store events, each once, and delete old ones."""
+    """Store events, each once, and delete old ones if it is due."""
     connection, tenant = work.connection, work.tenant
     if connection.dialect.name == "sqlite":
         rows = json.dumps([[*_values(event).values()] for event in happened.events])
@@ -269,7 +279,16 @@ def write_events(work: SqlContext, happened: EventBatch) -> None:
         into = work.dialect.insert_or_skip(tool_events)
         given = [{"tenant_id": tenant, **_values(one), "at": one.at} for one in happened.events]
         connection.execute(into, given)
-    connection.execute(_OLD, {"tenant": tenant, "before": ids.make_id(happened.retained_since, 0)})
+    if happened.retained_since is not None:
+        before = ids.make_id(happened.retained_since, 0)
+        connection.execute(_OLD, {"tenant": tenant, "before": before})
+
+
+def drop_reads(work: SqlContext, *, before: datetime) -> None:
+    """Delete the traces and the feedback of recalls before a time."""
+    given = {"tenant": work.tenant, "before": ids.make_id(before, 0)}
+    for statement in _OLD_READS:
+        work.connection.execute(statement, given)
 
 
 def _values(event: ToolEvent) -> dict[str, Any]:
