@@ -23,7 +23,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
 from commonbrain.model.support import may_dispute, may_outdate
 from commonbrain.storage.change_log import predecessors
-from commonbrain.text.changes import find_change
+from commonbrain.text.changes import find_change, may_change
 from commonbrain.text.repetition import carries_out
 
 if TYPE_CHECKING:
@@ -149,14 +149,21 @@ def changed_by(tx: Transaction, id_: int) -> Memory | None:
 def _basis(older: Memory, newer: Memory) -> Basis | None:
     if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
         return Basis.ANNOUNCED
-    return find_change(_statement(older), _statement(newer))
+    statement, subject = _statement(newer), _subject(older)
+    # Most neighbours speak of something else, which their stored words say without a reading.
+    if not (subject or may_change(statement, words=older.reading.stems)):
+        return None
+    return find_change(_statement(older), statement)
 
 
 def _statement(memory: Memory) -> str:
     """Return the body of a memory, after the subject that its author gave."""
-    detail = memory.detail
-    subject = detail.subject if isinstance(detail, FactDetail) else None
+    subject = _subject(memory)
     return f"{subject}: {memory.body}" if subject else memory.body
+
+
+def _subject(memory: Memory) -> str | None:
+    return memory.detail.subject if isinstance(memory.detail, FactDetail) else None
 
 
 def _is_changeable(context: WriteContext, older: Memory, *, newer: Memory) -> bool:

@@ -162,6 +162,8 @@ _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _MARK: Final = "schema_mark"
 _BUILT_MAX: Final = 1024
 """Beginnings of transactions that are kept, by tenant."""
+# The selector that Linux prefers opens a file of its own each time.
+_Selector: Final = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _GIVEN: Final = ("tenant", "since", "settings")
 """Execution options that the statements of a beginning may name."""
 
@@ -462,7 +464,7 @@ def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
     """
     if connection.closed:
         raise exc.DisconnectionError
-    with selectors.DefaultSelector() as selector:
+    with _Selector() as selector:
         selector.register(connection.fileno(), selectors.EVENT_READ)
         if selector.select(timeout=0):
             raise exc.DisconnectionError
