@@ -361,7 +361,7 @@ class MemoryRepository(Repository):
     def with_references(
         self, references: Sequence[str], scope: QueryScope, *, limit: int
     ) -> dict[int, tuple[Kind, str | None]]:
-        """Map the memories in scope with one of these references to kind and label, newest first."""
+        """Map those in scope with one of these references to kind and label, newest first."""
         parameters = given(scope, self.work.tenant) | {"names": list(references), "limit": limit}
         rows = self.work.rows(_with_references(scope.filter), parameters)
         return {id_: (kind, label) for id_, kind, label in rows}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from sqlalchemy import (
+    Boolean,
     Connection,
     Engine,
     Executable,
@@ -51,6 +52,7 @@ from commonbrain.storage.schema.memories import (
     entities,
     falls,
     links,
+    memories,
     reviews,
     spaces,
     tenants,
@@ -63,15 +65,18 @@ if TYPE_CHECKING:
 
 
 class OptionalRows(StrEnum):
-    """Rows that a recall asks for and that a tenant may have none of."""
+    """Rows that a recall or boot asks for and that a tenant may have none of."""
 
     ANNOTATIONS = "annotations"
     ENTITIES = "entities"
     EXPIRIES = "expiries"
     LINKS = "links"
     MESSAGES = "messages"
+    PINNED = "pinned"
     REVIEWS = "reviews"
+    RULES = "rules"
     SKILLS = "skills"
+    TASKS = "tasks"
     TOPICS = "topics"
 
 
@@ -85,9 +90,12 @@ _FOUND_BY: Final[Mapping[OptionalRows, tuple[Column[Any], tuple[ColumnElement[bo
     OptionalRows.EXPIRIES: (falls.c.memory_id, ()),
     OptionalRows.LINKS: (links.c.from_id, ()),
     OptionalRows.MESSAGES: (DETAILS[Kind.MESSAGE].c.memory_id, ()),
+    # The same condition as in the index of pinned memories, as in that of triggers below.
+    OptionalRows.PINNED: (memories.c.id, (literal_column("memories.pinned", Boolean()),)),
     OptionalRows.REVIEWS: (reviews.c.memory_id, ()),
-    # The same condition as in the index of triggers.
+    OptionalRows.RULES: (_RULES.c.memory_id, ()),
     OptionalRows.SKILLS: (_RULES.c.memory_id, (_RULES.c.skill.is_not(null()),)),
+    OptionalRows.TASKS: (DETAILS[Kind.TASK].c.memory_id, ()),
     OptionalRows.TOPICS: (entities.c.name, (entities.c.type == EntityType.TOPIC,)),
 }
 
