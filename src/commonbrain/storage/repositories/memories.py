@@ -362,8 +362,9 @@ class MemoryRepository(Repository):
         self, references: Sequence[str], scope: QueryScope, *, limit: int
     ) -> dict[int, tuple[Kind, str | None]]:
         """Map those in scope with one of these references to kind and label, newest first."""
-        parameters = given(scope, self.work.tenant) | {"names": list(references), "limit": limit}
-        rows = self.work.rows(_with_references(scope.filter), parameters)
+        named = {f"name_{n}": one for n, one in enumerate(references)}
+        parameters = given(scope, self.work.tenant) | named | {"limit": limit}
+        rows = self.work.rows(_with_references(scope.filter, tuple(named)), parameters)
         return {id_: (kind, label) for id_, kind, label in rows}
 
     def with_tags(self, tags: Sequence[str]) -> list[int]:
@@ -480,9 +481,13 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 
 
 @lru_cache
-def _with_references(criteria: Filter) -> Select[int, Kind, str | None]:
+def _with_references(criteria: Filter, names: tuple[str, ...]) -> Select[int, Kind, str | None]:
+    """Build a look-up by references once for each number of them.
+
+    For a list in one parameter, Postgres would plan it anew each time.
+    """
     row, named = memories.c, entities.c
-    is_one = named.type == EntityType.REFERENCE, named.name.in_(id_list_param("names", String))
+    is_one = named.type == EntityType.REFERENCE, named.name.in_(map(bindparam, names))
     has_one = exists_in(entities, named.memory_id == row.id, *is_one, of=memories)
     rows = select(row.id, row.kind, row.label).where(within(criteria), has_one)
     return rows.order_by(row.id.desc()).limit(bindparam("limit"))
