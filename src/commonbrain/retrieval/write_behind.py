@@ -209,15 +209,10 @@ class WriteBehindQueue:
 
         """
         if self._ledger.event_retention:
-            now = self._due(tenant)
+            since, retain_from = self._retained(tenant)
+            happened = EventBatch(events=events, retained_since=since)
             self._store.note_reads(
-                tenant,
-                traces=(),
-                accesses=(),
-                happened=EventBatch(
-                    events=events, retained_since=now and now - self._ledger.event_retention
-                ),
-                retain_from=now and now - self._ledger.retention,
+                tenant, traces=(), accesses=(), happened=happened, retain_from=retain_from
             )
 
     def flush(self, *, gathered_s: float = 0.0, ripe_s: float = 0.0) -> None:
@@ -279,11 +274,10 @@ class WriteBehindQueue:
         return taken
 
     def _write(self, tenant: str, batch: Sequence[_Entry]) -> None:
-        now = self._due(tenant)
         traces = _of_type(RecallTrace, batch)
         events = _of_type(ToolEvent, batch)
         uses = [one.use for one in _of_type(_PendingUse, batch)]
-        since = now and now - self._ledger.event_retention
+        since, retain_from = self._retained(tenant)
         try:
             stored = self._store.note_reads(
                 tenant,
@@ -295,7 +289,7 @@ class WriteBehindQueue:
                 accesses=_of_type(MemoryAccess, batch),
                 beats=_of_type(Heartbeat, batch),
                 happened=EventBatch(events=events, retained_since=since, uses=uses),
-                retain_from=now and now - self._ledger.retention,
+                retain_from=retain_from,
             )
         except CommonbrainError as error:
             _LOG.warning("%s: %s", self._count_lost(batch), error.message)
@@ -305,13 +299,14 @@ class WriteBehindQueue:
             self._dropped[RecallTrace] += len(traces) - stored
             self._notify(tenant, traces)
 
-    def _due(self, tenant: str) -> datetime | None:
-        """Return the time if the old entries of a tenant are due to be deleted."""
+    def _retained(self, tenant: str) -> tuple[datetime, datetime] | tuple[None, None]:
+        """Return since when events and traces are kept, if older ones are due to be deleted."""
         now_ms = self._clock.elapsed_ms()
         if now_ms < self._old_due_ms.get(tenant, now_ms):
-            return None
+            return None, None
         self._old_due_ms[tenant] = now_ms + _OLD_EACH_MS
-        return self._clock.now()
+        now = self._clock.now()
+        return now - self._ledger.event_retention, now - self._ledger.retention
 
     def _count_lost(self, batch: Sequence[_Entry]) -> str:
         """Count entries that could not be written as dropped, and describe them."""

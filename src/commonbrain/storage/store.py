@@ -33,8 +33,9 @@ from commonbrain.storage.interface import (
     ignore_progress,
 )
 from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
-from commonbrain.storage.repositories.records import drop_reads, trace_row, write_events
+from commonbrain.storage.repositories.records import drop_old, trace_row, write_events
 from commonbrain.storage.repositories.sessions import beat_row
+from commonbrain.storage.schema.activity import feedback, recall_traces
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import (
     Dialect,
@@ -395,8 +396,7 @@ class Store:
             if happened is not None:
                 write_events(tx.work, happened)
             new = self.dialect.note_reads(tx.work.connection, given)
-            if retain_from is not None:
-                drop_reads(tx.work, before=retain_from)
+            drop_old(tx.work, recall_traces.c.id, feedback.c.trace_id, before=retain_from)
             for use in happened.uses if happened is not None else ():
                 tx.recall_log.credit(use)
             for one in accesses:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Select,
     Table,
@@ -27,13 +28,7 @@ from commonbrain.model.values import dataclass, field, fields, replace
 from commonbrain.observability.hook_runs import ShownCounts
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, AuditFilter, AuditLine, StoredReply
-from commonbrain.storage.schema.activity import (
-    OF_HOOKS,
-    access_audit,
-    feedback,
-    recall_traces,
-    tool_events,
-)
+from commonbrain.storage.schema.activity import OF_HOOKS, access_audit, tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.context import Repository, SqlContext, count_up_to
 from commonbrain.storage.sql.filters import unindexed
@@ -172,13 +167,6 @@ _FAILED_OF_AGENT: Final = _FAILED.where(_IS_OF_AGENT)
 _TIMINGS: Final = _NEWEST.with_only_columns(
     tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
 ).where(tool_events.c.door != WEB_TRANSPORT)
-_OLD: Final = delete(tool_events).where(
-    tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
-)
-_OLD_READS: Final = tuple(
-    delete(id_.table).where(id_.table.c.tenant_id == bindparam("tenant"), id_ < bindparam("before"))
-    for id_ in (recall_traces.c.id, feedback.c.trace_id)
-)
 # One step whatever the number of rows, as the other things are that reads leave in SQLite.
 _SQLITE: Final = text(
     f"INSERT INTO tool_events (tenant_id, {', '.join(_COLUMNS)}) "  # noqa: S608 all are our own
@@ -279,16 +267,15 @@ def write_events(work: SqlContext, happened: EventBatch) -> None:
         into = work.dialect.insert_or_skip(tool_events)
         given = [{"tenant_id": tenant, **_values(one), "at": one.at} for one in happened.events]
         connection.execute(into, given)
-    if happened.retained_since is not None:
-        before = ids.make_id(happened.retained_since, 0)
-        connection.execute(_OLD, {"tenant": tenant, "before": before})
+    drop_old(work, tool_events.c.id, before=happened.retained_since)
 
 
-def drop_reads(work: SqlContext, *, before: datetime) -> None:
-    """Delete the traces and the feedback of recalls before a time."""
-    given = {"tenant": work.tenant, "before": ids.make_id(before, 0)}
-    for statement in _OLD_READS:
-        work.connection.execute(statement, given)
+def drop_old(work: SqlContext, *columns: Column[int], before: datetime | None) -> None:
+    """Delete the rows whose ids in these columns, which begin with a time, are of before it."""
+    if before is not None:
+        for id_ in columns:
+            old = work.here(id_.table, id_ < ids.make_id(before, 0))
+            work.connection.execute(delete(id_.table).where(old))
 
 
 def _values(event: ToolEvent) -> dict[str, Any]:
