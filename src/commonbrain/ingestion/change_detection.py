@@ -149,21 +149,18 @@ def changed_by(tx: Transaction, id_: int) -> Memory | None:
 def _basis(older: Memory, newer: Memory) -> Basis | None:
     if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
         return Basis.ANNOUNCED
-    statement, subject = _statement(newer), _subject(older)
-    # Most neighbours speak of something else, which their stored words say without a reading.
-    if not (subject or may_change(statement, words=older.reading.stems)):
+    stated, statement = _statement(older), _statement(newer)
+    # Most neighbours speak of something else, as their stored words show, which lack the subject.
+    if stated == older.body and not may_change(statement, words=older.reading.stems):
         return None
-    return find_change(_statement(older), statement)
+    return find_change(stated, statement)
 
 
 def _statement(memory: Memory) -> str:
     """Return the body of a memory, after the subject that its author gave."""
-    subject = _subject(memory)
+    detail = memory.detail
+    subject = detail.subject if isinstance(detail, FactDetail) else None
     return f"{subject}: {memory.body}" if subject else memory.body
-
-
-def _subject(memory: Memory) -> str | None:
-    return memory.detail.subject if isinstance(memory.detail, FactDetail) else None
 
 
 def _is_changeable(context: WriteContext, older: Memory, *, newer: Memory) -> bool:
