@@ -482,10 +482,7 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 
 @lru_cache
 def _with_references(criteria: Filter, names: tuple[str, ...]) -> Select[int, Kind, str | None]:
-    """Build a look-up by references once for each number of them.
-
-    For a list in one parameter, Postgres would plan it anew each time.
-    """
+    # With a list in one parameter, Postgres would plan it anew each time.
     row, named = memories.c, entities.c
     is_one = named.type == EntityType.REFERENCE, named.name.in_(map(bindparam, names))
     has_one = exists_in(entities, named.memory_id == row.id, *is_one, of=memories)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from sqlalchemy import (
-    Boolean,
     Connection,
     Engine,
     Executable,
@@ -90,8 +89,8 @@ _FOUND_BY: Final[Mapping[OptionalRows, tuple[Column[Any], tuple[ColumnElement[bo
     OptionalRows.EXPIRIES: (falls.c.memory_id, ()),
     OptionalRows.LINKS: (links.c.from_id, ()),
     OptionalRows.MESSAGES: (DETAILS[Kind.MESSAGE].c.memory_id, ()),
-    # The same condition as in the index of pinned memories, as in that of triggers below.
-    OptionalRows.PINNED: (memories.c.id, (literal_column("memories.pinned", Boolean()),)),
+    # The same condition as in the index of pinned memories, and below of triggers.
+    OptionalRows.PINNED: (memories.c.id, (literal_column("memories.pinned"),)),
     OptionalRows.REVIEWS: (reviews.c.memory_id, ()),
     OptionalRows.RULES: (_RULES.c.memory_id, ()),
     OptionalRows.SKILLS: (_RULES.c.memory_id, (_RULES.c.skill.is_not(null()),)),
