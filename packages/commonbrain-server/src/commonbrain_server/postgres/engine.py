@@ -81,10 +81,6 @@ _TOUCHED: Final = (
     "max((value ->> 1)::bigint) AS at FROM json_array_elements(%(accesses)s::json) GROUP BY 1) "
     "AS touched WHERE memories.tenant_id = %(tenant)s AND memories.id = touched.id"
 )
-_OLD: Final = (
-    "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %(before)s",
-    "DELETE FROM feedback WHERE tenant_id = %(tenant)s AND trace_id < %(before)s",
-)
 # Rows whose id another session used first are skipped, as are sessions that were ended explicitly.
 _HEARD: Final = (
     f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
@@ -101,7 +97,7 @@ _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
 def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> int:  # noqa: ANN401 a driver's own
     """Write traces, given as rows, and accesses and heartbeats, given as JSON lists.
 
-    Delete old traces, count new ones.
+    Count new traces.
     """
     tenant, traces, stored = given["tenant"], given["traces"], 0
     if traces:
@@ -116,8 +112,6 @@ def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> 
     beats = json.loads(given["beats"])
     if beats:
         cursor.executemany(_HEARD, [[tenant, *beat, tenant, *_key(beat)] for beat in beats])
-    for statement in _OLD:
-        cursor.execute(statement, given)
     return stored
 
 
@@ -168,6 +162,8 @@ _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _MARK: Final = "schema_mark"
 _BUILT_MAX: Final = 1024
 """Beginnings of transactions that are kept, by tenant."""
+# The selector that Linux prefers opens a file of its own each time.
+_Selector: Final = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _GIVEN: Final = ("tenant", "since", "settings")
 """Execution options that the statements of a beginning may name."""
 
@@ -467,7 +463,7 @@ def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
     """
     if connection.closed:
         raise exc.DisconnectionError
-    with selectors.DefaultSelector() as selector:
+    with _Selector() as selector:
         selector.register(connection.fileno(), selectors.EVENT_READ)
         if selector.select(timeout=0):
             raise exc.DisconnectionError
