@@ -352,6 +352,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-21", "An invitation is exchanged for a key once, and opens nothing else."),
     Adopted("ST-22", "Servers that start on a store without keys log one link for an admin."),
     Adopted("ST-23", "A link is exchanged only where its key can be written, and kept for reuse."),
+    Adopted(
+        "ST-24", "Of two runs that exchange one link at once, one connects, one leaves nothing."
+    ),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any, Final
 from urllib.parse import SplitResult
 
@@ -40,7 +41,7 @@ from commonbrain.integrations import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
 from commonbrain.runtime.remote import (
     KEY_VARIABLE,
@@ -342,29 +343,33 @@ def _keys_folder() -> Path:
 
 def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     """Write a key to its file, which only its owner can read; it is never shown."""
+    path, server = typed_key.path, typed_key.invited_to
     if is_dry_run:
-        print_line(f"The key would go to {typed_key.path}.")
+        print_line(f"The key would go to {path}.")
         return
-    path, key, server = typed_key.path, typed_key.key, typed_key.invited_to
     before = read(path)
-    if server is not None:
-        if before and not before.isspace():
-            print_line(f"The link was exchanged before: the key is in {path}.")
-            return
-        # The link works once: be certain first that its key can be written.
-        reserved = " " * _KEY_CHARS_MAX
-        apply(ConfigEdit(path=path, before=before, after=reserved, has_backup=True))
-        try:
-            key = exchange_invitation(server, key)
-        except CommonbrainError:
-            # Another run may have exchanged the link meanwhile, and written its key there.
-            if read(path) == reserved:
-                path.unlink()
-            raise
-        before = read(path)
-    is_reserved = server is not None
-    apply(ConfigEdit(path=path, before=before, after=f"{key}\n", has_backup=is_reserved))
+    if server is None:
+        apply(ConfigEdit(path=path, before=before, after=f"{typed_key.key}\n"))
+    elif before:
+        print_line(f"The link was exchanged before: the key is in {path}.")
+        return
+    else:
+        _exchange(typed_key.key, server, path=path)
     print_line(f"The key is in {path}.")
+
+
+def _exchange(invitation: str, server: str, *, path: Path) -> None:
+    """Exchange an invitation for a key, and write it; another run may try the same meanwhile."""
+    # The link works once: be certain first that its key can be written.
+    place = path.with_name(f".{path.name}.{token_hex(_DIGITS)}")
+    reserved = " " * _KEY_CHARS_MAX
+    apply(ConfigEdit(path=place, before=None, after=reserved))
+    try:
+        key = exchange_invitation(server, invitation)
+        apply(ConfigEdit(path=place, before=reserved, after=f"{key}\n", has_backup=True))
+        place.replace(path)
+    finally:
+        place.unlink(missing_ok=True)
 
 
 def _print_remaining_keys(changes: Sequence[ConfigEdit]) -> None:
