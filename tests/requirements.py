@@ -52,11 +52,11 @@ GROUPS: Final = {
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 23,  # security and tenancy
+    "ST": 25,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 29,  # deployment and operations
+    "DO": 31,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 23,  # clients

@@ -135,8 +135,7 @@ async def test_calls_of_a_server_that_restarts_wait_without_a_thread(
     restarting.go(back_after=5)
 
     first = asyncio.create_task(threads.run(lambda: stored(store, 1)))
-    await asyncio.sleep(0)
-    until(store.is_restarting)
+    await asyncio.to_thread(until, store.is_restarting)
     others = [threads.run(lambda: stored(store, 1)) for _ in range(4)]
 
     assert [set(one) for one in await asyncio.gather(first, *others)] == [{1}] * 5

@@ -58,11 +58,6 @@ def enter_counting_lane(caller: Caller) -> None:
     _LANE.set(f"count {caller.tenant}/{caller.agent}")
 
 
-def leave_lanes() -> None:
-    """Make the calls of the present task those of the server itself, which no lane limits."""
-    _LANE.set("")
-
-
 @dataclass(slots=True)
 class _Waiting:
     """A call that waits for a thread."""

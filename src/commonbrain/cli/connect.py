@@ -301,25 +301,15 @@ def _read_invitation(options: ConnectOptions) -> tuple[ConnectOptions, ConnectRe
 
 def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
     """Ask for a key at the terminal, unless it is given in another way."""
-    needs_key = connect_options.url is not None and not (
-        connect_options.remove or connect_options.no_key or connect_options.key_file
-    )
-    if (
-        connect_options.key_file is not None
-        and not connect_options.remove
-        and read_key(connect_options.key_file) is None
-    ):
-        raise InvalidInputError(
-            f"{connect_options.key_file} is empty.", hint="Give a file with the key in it."
-        )
-    if (
-        connect_options.url is None
-        or not needs_key
-        or KEY_VARIABLE in os.environ
-        or not sys.stdin.isatty()
-    ):
+    key_file, url = connect_options.key_file, connect_options.url
+    if connect_options.remove:
         return None
-    at = endpoint(connect_options.url)
+    if key_file is not None and read_key(key_file) is None:
+        raise InvalidInputError(f"{key_file} is empty.", hint="Give a file with the key in it.")
+    is_given = connect_options.no_key or key_file is not None or KEY_VARIABLE in os.environ
+    if url is None or is_given or not sys.stdin.isatty():
+        return None
+    at = endpoint(url)
     question = f"Key for {at.netloc} (none: {KEY_VARIABLE} will hold it)"
     key = validate_key(typer.prompt(question, default="", show_default=False, hide_input=True))
     if key is None:
@@ -365,8 +355,8 @@ def _exchange(invitation: str, server: str, *, path: Path) -> None:
     reserved = " " * _KEY_CHARS_MAX
     apply(ConfigEdit(path=place, before=None, after=reserved))
     try:
-        key = exchange_invitation(server, invitation)
-        apply(ConfigEdit(path=place, before=reserved, after=f"{key}\n", has_backup=True))
+        written = f"{exchange_invitation(server, invitation)}\n"
+        apply(ConfigEdit(path=place, before=reserved, after=written, has_backup=True))
         place.replace(path)
     finally:
         place.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from commonbrain.api.dispatch import CallContext, record_unstarted
 from commonbrain.api.operations import Profile
-from commonbrain.api.thread_limiter import ThreadLimiter, leave_lanes
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
@@ -314,7 +314,7 @@ def make_app(
     app.include_router(register_file_routes(authenticator, uploads))
     app.include_router(register_compat_routes(authenticator))
     app.include_router(register_invitations(authenticator))
-    _add_health(app, authenticator, probes)
+    _add_health(app, authenticator, probes=probes)
     app.router.routes.append(Route(MCP_PATH, endpoint=transport))
     app.add_middleware(OperationsMiddleware, authenticator=authenticator)
     app.add_middleware(TracingMiddleware)
@@ -422,14 +422,15 @@ def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         app.add_exception_handler(kind, error_handler)
 
 
-def _add_health(app: FastAPI, authenticator: RequestAuthenticator, probes: ThreadLimiter) -> None:
+def _add_health(
+    app: FastAPI, authenticator: RequestAuthenticator, *, probes: ThreadLimiter
+) -> None:
     """Add the health endpoints, for supervisors and load balancers."""
 
     async def live() -> dict[str, str]:
         return {"status": "live"}
 
     async def ready() -> dict[str, str]:
-        leave_lanes()
         try:
             await probes.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
