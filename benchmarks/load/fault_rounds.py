@@ -34,7 +34,7 @@ Faults = Mapping[str, Callable[[], None]]
 _FREE_BYTES: Final = 256 << 20
 """What a disk holds in addition to the store: enough for the faults before it is filled."""
 _COMMIT_MS_MAX: Final = 100
-"""What Postgres can be told to wait before it writes its log."""
+"""The longest wait before it writes its log that Postgres allows."""
 _HANGS_S: Final = 5
 _TAKEOVER_S: Final = 5
 """How long it takes others to notice that a primary is lost, and to promote its standby."""
