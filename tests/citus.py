@@ -232,12 +232,15 @@ class CitusServer(Server):
             return self.templates[space.name]
         name = Server.template(self, space)
         distribute_postgres(self.roles_of(name).owner, lock_timeout_s=LOCK_TIMEOUT_S)
-        # The background process of Citus would keep it from being copied.
+        self.seal(name)
+        return name
+
+    def seal(self, name: str) -> None:
+        """End all connections to a database: those of Citus would keep it from being copied."""
         self.run("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", name=name)
         for server in self.servers:
             with _connected(server) as connection:
                 connection.execute(END_ALL, [name])
-        return name
 
     def drop(self, name: str) -> None:
         """Drop a database on each server, whoever is connected to it."""
