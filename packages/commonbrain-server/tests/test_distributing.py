@@ -34,6 +34,8 @@ from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.postgres import Database
 from tests.storage.store_steps import EMBEDDER, SPACE, lexical, put, query_scope, stored
 
+pytestmark = pytest.mark.of_one_server
+
 PARTED = {"vectors", "field_vectors", "memory_text", "atom_text"}
 FOREIGN = (
     "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint "

@@ -328,6 +328,10 @@ class Store:
         with self.snapshot(tenant) as tx:
             return ask(tx)
 
+    def is_restarting(self) -> bool:
+        """Return whether its server went away and calls wait for it; a file has none."""
+        return False
+
     def replicas(self) -> Sequence[ReplicaReads]:
         """Return the read statistics of each replica in this process; a file has none."""
         return ()

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final, LiteralString
@@ -24,7 +25,7 @@ from psycopg.types import TypeInfo
 from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
-from commonbrain.clock import check_awaited
+from commonbrain.clock import UNTIL, check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
@@ -128,11 +129,10 @@ _STATEMENT_S: Final = 60
 """Seconds for one statement; a search takes milliseconds."""
 _IDLE_S: Final = 60
 """Seconds a transaction may be idle: a hanging process must not hold a tenant's lock."""
-_RESTART_SHARE: Final = 1 / 4
+_RESTART_SHARE: Final = 2 / 3
 """Of the time that a writer waits for others, the share that all wait for a server that restarts.
 
-It is less than a call waits for a thread, so that calls behind it fail with `store_down`.
-After it, calls fail at once: they would hold the threads of others for nothing.
+Recovery after a crash took up to 11 s. After it, calls fail at once: it may never come back.
 """
 _RETRY_S: Final = 1.0
 """How often each call that waits for a server tries it; it starts a process for each try."""
@@ -342,8 +342,7 @@ class Postgres:
         """Connect; wait for a server that restarts, but not again for one that stays away.
 
         Raises:
-            exc.OperationalError: it does not answer.
-            DeadlineError: the caller no longer waits.
+            exc.OperationalError: it does not answer, or not before the caller's deadline.
 
         """
         while True:
@@ -352,14 +351,19 @@ class Postgres:
                 connection = self.engine.connect()
             except exc.OperationalError:
                 # Another thread may have connected meanwhile.
-                self._lost_at = lost_at = self._lost_at or tried_at
-                if monotonic() - lost_at >= self.lock_timeout_s * _RESTART_SHARE:
+                self._lost_at = self._lost_at or tried_at
+                until = UNTIL.get()
+                if not self.is_restarting() or (until and monotonic() + _RETRY_S >= until):
                     raise
                 sleep(_RETRY_S)
-                check_awaited()
             else:
                 self._lost_at = None
                 return connection
+
+    def is_restarting(self) -> bool:
+        """Return whether the server went away, and not so long ago that no call waits for it."""
+        waited_s = monotonic() - (self._lost_at or -inf)
+        return waited_s < self.lock_timeout_s * _RESTART_SHARE
 
     def _listen(self, engine: Engine) -> None:
         event.listen(engine, "connect", self._on_connect)
