@@ -52,11 +52,11 @@ GROUPS: Final = {
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 23,  # security and tenancy
+    "ST": 25,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
-    "PF": 15,  # performance
-    "DO": 29,  # deployment and operations
+    "PF": 17,  # performance
+    "DO": 31,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 13,  # evaluations and tests
     "CL": 23,  # clients
@@ -205,7 +205,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-11", "Any keyword fires a skill; at most 5 stand above other results."),
     Adopted("RT-12", "A superseded skill never fires, a scoped one in its projects only."),
     Adopted("RT-13", "Annotations come with the memory they speak about."),
-    Adopted("RT-15", "A file scans codes and scores 500 exactly; Postgres walks HNSW."),
+    Adopted("RT-15", "Files scan codes, Postgres walks HNSW of codes; vectors decide."),
     Adopted("RT-16", "recall answers questions of time; trace follows causes to their roots."),
     Adopted(
         "RT-17", "recall plans, retrieves, loads, scores, orders and packs, with links and filters."
@@ -352,6 +352,10 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-21", "An invitation is exchanged for a key once, and opens nothing else."),
     Adopted("ST-22", "Servers that start on a store without keys log one link for an admin."),
     Adopted("ST-23", "A link is exchanged only where its key can be written, and kept for reuse."),
+    Adopted(
+        "ST-24", "Of two runs that exchange one link at once, one connects, one leaves nothing."
+    ),
+    Adopted("ST-25", "A server whose port is taken makes no first link."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),
@@ -404,6 +408,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PF-13", "No pattern takes quadratic time on hostile text."),
     Adopted("PF-14", "A command imports what it uses: no Postgres for a file, no model to count."),
     Adopted("PF-15", "Tenants of a server take turns at its model; a full queue refuses at once."),
+    Adopted("PF-16", "A search of Postgres computes the code of its query once."),
+    Adopted("PF-17", "A larger tenant compares more vectors, but a smaller share of them."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),
@@ -434,6 +440,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-27", "A server takes calls only when its model is loaded."),
     Adopted("DO-28", "Servers are replaced one by one under load, and no call fails."),
     Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
+    Adopted("DO-30", "While a database restarts, new calls wait without taking a thread."),
+    Adopted("DO-31", "Readiness is answered within two seconds while the database is away."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
