@@ -1,0 +1,120 @@
+"""The words of full text: what is stored and what is asked are split alike, in every script.
+
+Both engines split a text at blanks and signs. So they are given a text in which scripts without
+blanks have them: every two neighbouring letters of a run are a word, as in the CJK analyzer of
+Lucene, and what is written in another script within the run is a word of its own. Nearness in
+meaning does not tell one hash from another, and the engines know no part of a hash and no emoji:
+these are added.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from commonbrain.text.patterns import lazy_pattern
+
+_HASH_CHARS: Final = 7
+"""What Git abbreviates a hash to."""
+_HASH: Final = lazy_pattern(
+    r"(?<![0-9a-z])(?=[a-f]{0,62}\d)(?=\d{0,62}[a-f])[0-9a-f]{7,64}(?:-[0-9a-f]{4,12}){0,4}"
+    r"(?![0-9a-z_])"
+)
+"""Of Git, a file or an image, or a UUID: hexadecimal with digits and letters, in lower case."""
+_EMOJI: Final = lazy_pattern("[\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff]")
+"""One picture, or a part of one: of a flag, or of several that are joined."""
+# Letters by script, from Scripts.txt of Unicode 16. Marks are none: they are removed before.
+HAN: Final = "\u3005\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+HIRAGANA: Final = "\u3041-\u3096\u309d-\u309f"
+KATAKANA: Final = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+SOUTHEAST_ASIAN: Final = (
+    "\u0e01-\u0e46\u0e81-\u0ec6\u0edc-\u0edf\u1000-\u103f\u1050-\u109f\u1780-\u17b3\u17d7\u17dc"
+)
+"""Thai, Lao, Myanmar and Khmer."""
+UNSPACED: Final = f"{HAN}{HIRAGANA}{KATAKANA}\uac00-\ud7a3{SOUTHEAST_ASIAN}"
+"""Letters that words of other scripts follow, and are followed by, without a blank."""
+_RUN: Final = lazy_pattern(
+    rf"[{HAN}]+|[{HIRAGANA}]+|[{KATAKANA}]+|[\uac00-\ud7a3]+|[{SOUTHEAST_ASIAN}]+"
+)
+"""Letters of one script: the stem of a Japanese verb is Han, its ending is Hiragana."""
+CHARACTERS: Final = lazy_pattern(rf"[{HAN}{HIRAGANA}{KATAKANA}]")
+CHARACTERS_PER_WORD: Final = 2
+LETTERS: Final = lazy_pattern(rf"[{SOUTHEAST_ASIAN}]")
+LETTERS_PER_WORD: Final = 4
+"""About how many make a word."""
+_FOREIGN: Final = lazy_pattern(r"[^\x00-\x7f]")
+_SIGN: Final = lazy_pattern(r"[^\w\s\x00-\u036f]")
+"""Signs, and marks beyond those of Latin letters, which both engines remove themselves."""
+_FIRST: Final = "\u0370"
+"""The first letter beyond Latin."""
+_CHANGE: Final = lazy_pattern(
+    r"(?<=[A-Za-z])(?=[^\W\x00-\u03ff])|(?<=[^\W\x00-\u03ff])(?=[A-Za-z])"
+)
+"""Where a Latin name has an Arabic prefix or a Russian ending."""
+
+
+def spaced(text: str) -> str:
+    """Return a text in compatible letters, with blanks in scripts that put none between words.
+
+    Full-width letters and ligatures become plain ones, and the marks of scripts other than Latin
+    are removed: the engines would split words at them. Signs become no part of a word.
+    """
+    if text.isascii():
+        return text
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", _FOREIGN.sub(_apart, text))
+    if max(text) < _FIRST:
+        return text
+    return _CHANGE.sub(" ", _RUN.sub(_pairs, _SIGN.sub(_unmarked, text)))
+
+
+def _apart(match: "re.Match[str]") -> str:
+    """Put blanks around what is no letter: two and a half is not 21/2."""
+    sign = match[0]
+    is_joined = sign.isalpha() or sign.isdecimal() or unicodedata.category(sign)[0] == "M"
+    return sign if is_joined else f" {sign} "
+
+
+def _unmarked(match: "re.Match[str]") -> str:
+    return "" if unicodedata.category(match[0])[0] == "M" else match[0]
+
+
+def _pairs(match: "re.Match[str]") -> str:
+    run = match[0]
+    pairs = map("".join, pairwise(run)) if len(run) > 1 else run
+    return f" {' '.join(pairs)} "
+
+
+_PARTICLE: Final = lazy_pattern(rf"[{HIRAGANA}]+|.?[\u7684\u4e86\u5417\u55ce\u5462\u5427].?")
+"""Hiragana alone, which writes endings, and the commonest particles of Chinese."""
+
+
+def is_particle(word: str) -> bool:
+    """Return whether a word of a spaced text tells little by itself, as "the" does in English."""
+    return _PARTICLE.fullmatch(word) is not None
+
+
+def names_to_repeat(words: Sequence[str]) -> list[str]:
+    """List what to search for again: a word among pairs counts as much as the pairs of a word."""
+    names = [word for word in words if not _RUN.match(word)]
+    if len(names) == len(words):
+        return []
+    has_letters = any(map(LETTERS.match, words))
+    return names * ((LETTERS_PER_WORD if has_letters else CHARACTERS_PER_WORD) - 1)
+
+
+def extra_words(text: str) -> tuple[str, ...]:
+    """Return the extra words of a text in lower case, each once; mostly none.
+
+    They are the first seven characters of hashes, and the code points of emoji.
+    """
+    words = [one[:_HASH_CHARS] for one in _HASH.findall(text.lower())]
+    if not text.isascii():
+        words += (f"u{ord(one):x}" for one in _EMOJI.findall(text))
+    return tuple(dict.fromkeys(words))
+
+
+def indexed_text(text: str) -> str:
+    """Return a text as full text indexes it, with its extra words."""
+    return " ".join((spaced(text), *extra_words(text)))
