@@ -17,7 +17,7 @@ from commonbrain.text.clauses import is_order
 from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.salience import COURTEOUS_WORDS
-from commonbrain.text.segmentation import split_sentences
+from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain.text.words import (
     ARTICLES,
     Sort,
@@ -239,6 +239,7 @@ _UNENDING: Final = (
 )
 """Words that a part must not end with."""
 _UNOPENING: Final = _JOINING | PREPOSITIONS
+_CLAUSE_ENDS: Final = "\uff0c\u3001\uff1b,;"
 _DASHES: Final = _words("\u2014 \u2013 -")
 _EDGE: Final = ",;:.!?()\"'"
 _SUBJECT_WORDS_MAX: Final = 6
@@ -251,12 +252,19 @@ def _shortened(sentence: str) -> str:
     parts = list(_parts(sentence.split()[:_SENTENCE_WORDS_MAX]))
     if parts:
         return max(parts, key=lambda part: part[1])[0]
-    short = " ".join(sentence.split()[:HEADLINE_WORDS_MAX])
-    return f"{short[: HEADLINE_CHARS_MAX - 1].rstrip()}{_ELLIPSIS}"
+    short = " ".join(sentence.split()[:HEADLINE_WORDS_MAX])[: HEADLINE_CHARS_MAX - 1]
+    if count_words(short) > HEADLINE_WORDS_MAX:
+        # Without blanks it is cut after a clause, for a verb that denies comes last in Japanese.
+        lengths = range(len(short), 0, -1)
+        at = next(one for one in lengths if count_words(short[:one]) <= HEADLINE_WORDS_MAX)
+        ends = range(at, at // 4, -1)
+        marks = (one for mark in (_CLAUSE_ENDS, " ") for one in ends if short[one] in mark)
+        short = short[: next(marks, at)]
+    return f"{short.rstrip()}{_ELLIPSIS}"
 
 
 def _fits(text: str) -> bool:
-    return len(text) <= HEADLINE_CHARS_MAX and len(text.split()) <= HEADLINE_WORDS_MAX
+    return len(text) <= HEADLINE_CHARS_MAX and count_words(text) <= HEADLINE_WORDS_MAX
 
 
 def _parts(tokens: Sequence[str]) -> Iterator[tuple[str, float]]:

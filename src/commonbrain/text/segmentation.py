@@ -7,6 +7,13 @@ from typing import Final
 
 from commonbrain.model.values import dataclass, field
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.search_words import (
+    CHARACTERS,
+    CHARACTERS_PER_WORD,
+    LETTERS,
+    LETTERS_PER_WORD,
+    UNSPACED,
+)
 
 CHUNK_WORDS_MAX: Final = 300
 """A longer paragraph states several things; validation accepts at most 400 words."""
@@ -22,9 +29,6 @@ _SENTENCE_END: Final = lazy_pattern(
     rf"(?<=[.!?]){NOT_ABBREVIATED}\s+|(?<=[。！？])\s*|\n+"  # noqa: RUF001 full-width marks
 )
 _STATEMENT_END: Final = lazy_pattern(rf"{_SENTENCE_END.pattern}|(?<=[;；])\s+")  # noqa: RUF001
-_UNSPACED: Final = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
-"""Kana and Han, written without spaces; two characters are about one word."""
-
 
 _TITLE_WORDS_MAX: Final = 12
 _TITLE_CHARS_MAX: Final = 120
@@ -119,8 +123,11 @@ def split_sentences(text: str, *, at_semicolons: bool = False) -> list[str]:
 
 def count_words(text: str) -> int:
     """Count words, approximately for scripts without spaces."""
-    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
-    return len(text.split()) + unspaced // 2
+    words = len(text.split())
+    if text.isascii():
+        return words
+    characters, letters = len(CHARACTERS.findall(text)), len(LETTERS.findall(text))
+    return words + characters // CHARACTERS_PER_WORD + letters // LETTERS_PER_WORD
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -192,6 +199,8 @@ GAP: Final = "[...]"
 _BREAK: Final = lazy_pattern(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s*")  # noqa: RUF001 full-width marks
 _PIECE_CHARS_MAX: Final = 240
 """A longer stretch without a sentence end is cut between words."""
+_BLANKS: Final = " \uff0c\u3001"
+"""What separates words, or clauses of Chinese and Japanese."""
 _STEM_CHARS_MIN: Final = 4
 """Words with this many initial letters in common before an ending count as one word."""
 _ENDING_CHARS: Final = 2
@@ -208,7 +217,10 @@ class Sought:
     terms: Sequence[str] = ()
     """In lower case."""
     _stems: frozenset[str] = field(init=False)
-    _pattern: "re.Pattern[str] | None" = field(default=None, init=False)
+    _patterns: dict[bool, "re.Pattern[str]"] = field(
+        default_factory=dict[bool, "re.Pattern[str]"], init=False
+    )
+    """For texts in Latin letters, and for others."""
 
     def __post_init__(self) -> None:
         """Take the stems: the terms without their last letters, which may be an ending."""
@@ -220,23 +232,40 @@ class Sought:
     def stems_in(self, text: str) -> set[str]:
         """Return the stems with which a word of a text begins."""
         lower = text.lower()
-        return {stem for stem in self._stems if _begins_word(lower, stem)}
+        return {stem for stem in self._stems if begins_word(lower, stem)}
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
         """Return the position of each matching word, and the word in lower case."""
         if not self.terms:
             return
-        if self._pattern is None:
-            longest = "|".join(map(re.escape, sorted(self._stems, key=len, reverse=True)))
-            self._pattern = re.compile(rf"\b(?:{longest})", re.IGNORECASE)
-        yield from ((match.start(), match[0].lower()) for match in self._pattern.finditer(text))
+        is_foreign = not text.isascii() and _FOREIGN.search(text) is not None
+        pattern = self._patterns.get(is_foreign)
+        if pattern is None:
+            longest = sorted(self._stems, key=len, reverse=True)
+            source = "|".join(map(_spelt if is_foreign else re.escape, longest))
+            pattern = re.compile(source if is_foreign else rf"\b(?:{source})", re.IGNORECASE)
+            self._patterns[is_foreign] = pattern
+        yield from ((match.start(), match[0].lower()) for match in pattern.finditer(text))
 
 
-def _begins_word(text: str, stem: str) -> bool:
+_FOREIGN: Final = lazy_pattern(r"[^\W\x00-\u03ff]")
+_UNJOINED: Final = lazy_pattern(rf"[{UNSPACED}]|[^\x00-\u03ff][\x00-\x7f]")
+"""Two letters that are in no word together: of scripts without blanks, or before a Latin name."""
+
+
+def begins_word(text: str, stem: str) -> bool:
+    """Return whether a word of a text begins with a stem; both in lower case."""
     at = text.find(stem)
-    while at > 0 and text[at - 1].isalnum():
+    while at > 0 and text[at - 1].isalnum() and not _UNJOINED.search(text[at - 1 : at + 1]):
         at = text.find(stem, at + 1)
     return at >= 0
+
+
+def _spelt(stem: str) -> str:
+    """Return the pattern of a stem where a word begins; a pair is there without its marks."""
+    if CHARACTERS.match(stem) or LETTERS.match(stem):
+        return r"[^\w\s]{0,3}".join(map(re.escape, stem))
+    return rf"(?<![^\W\u0400-\U0010ffff]){re.escape(stem)}"
 
 
 def excerpt(text: str, sought: Sought, *, chars: int) -> str:
@@ -272,7 +301,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
 
 def _split_long(text: str, *, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > _PIECE_CHARS_MAX:
-        cut = text.rfind(" ", start + 1, start + _PIECE_CHARS_MAX)
+        cut = max(text.rfind(mark, start + 1, start + _PIECE_CHARS_MAX) for mark in _BLANKS)
         if cut < 0:
             break
         yield start, cut
