@@ -366,8 +366,10 @@ def search_terms(query: str) -> tuple[str, ...]:
 
 def content_words(text: str, silent: frozenset[str] = _FUNCTION_WORDS) -> list[str]:
     """List the words of a text in lower case, in order, without silent ones."""
-    words = [word for word in _WORD.findall(spaced(text).lower()) if word not in silent]
-    return words if text.isascii() or not silent else [*filterfalse(is_particle, words)]
+    separate = spaced(text)
+    words = [word for word in _WORD.findall(separate.lower()) if word not in silent]
+    # A text that stays as it is has no particles to leave out.
+    return words if separate is text or not silent else [*filterfalse(is_particle, words)]
 
 
 NEEDS_REVIEW: Final = "needs_review"

@@ -1,8 +1,8 @@
 """The words of full text: what is stored and what is asked are split alike, in every script.
 
 Both engines split a text at blanks and signs. So they are given a text in which scripts without
-blanks have them: every two neighbouring letters of a run are a word, as in the CJK analyzer of
-Lucene, and what is written in another script within the run is a word of its own. Nearness in
+blanks have them: every two neighbouring characters of a run are a word, as in the CJK analyzer of
+Lucene, or three letters, and what is written in another script within a run is one too. Nearness in
 meaning does not tell one hash from another, and the engines know no part of a hash and no emoji:
 these are added.
 """
@@ -10,7 +10,6 @@ these are added.
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
@@ -43,11 +42,14 @@ CHARACTERS_PER_WORD: Final = 2
 LETTERS: Final = lazy_pattern(rf"[{SOUTHEAST_ASIAN}]")
 LETTERS_PER_WORD: Final = 4
 """About how many make a word."""
+_CHARACTERS_TOGETHER: Final = 2
+_LETTERS_TOGETHER: Final = 3
+"""Of forty letters, two together are in nearly every Thai note, three in two of five."""
 _FOREIGN: Final = lazy_pattern(r"[^\x00-\x7f]")
 _SIGN: Final = lazy_pattern(r"[^\w\s\x00-\u036f]")
 """Signs, and marks beyond those of Latin letters, which both engines remove themselves."""
-_FIRST: Final = "\u0370"
-"""The first letter beyond Latin."""
+_LETTER: Final = lazy_pattern(r"[^\W\x00-\u036f]")
+"""A letter beyond Latin."""
 _CHANGE: Final = lazy_pattern(
     r"(?<=[A-Za-z])(?=[^\W\x00-\u03ff])|(?<=[^\W\x00-\u03ff])(?=[A-Za-z])"
 )
@@ -64,9 +66,9 @@ def spaced(text: str) -> str:
         return text
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", _FOREIGN.sub(_apart, text))
-    if max(text) < _FIRST:
+    if _LETTER.search(text) is None:
         return text
-    return _CHANGE.sub(" ", _RUN.sub(_pairs, _SIGN.sub(_unmarked, text)))
+    return _CHANGE.sub(" ", _RUN.sub(_parts, _SIGN.sub(_unmarked, text)))
 
 
 def _apart(match: "re.Match[str]") -> str:
@@ -80,10 +82,11 @@ def _unmarked(match: "re.Match[str]") -> str:
     return "" if unicodedata.category(match[0])[0] == "M" else match[0]
 
 
-def _pairs(match: "re.Match[str]") -> str:
+def _parts(match: "re.Match[str]") -> str:
     run = match[0]
-    pairs = map("".join, pairwise(run)) if len(run) > 1 else run
-    return f" {' '.join(pairs)} "
+    size = _LETTERS_TOGETHER if LETTERS.match(run) else _CHARACTERS_TOGETHER
+    parts = (run[at : at + size] for at in range(max(len(run) - size, 0) + 1))
+    return f" {' '.join(parts)} "
 
 
 _PARTICLE: Final = lazy_pattern(rf"[{HIRAGANA}]+|.?[\u7684\u4e86\u5417\u55ce\u5462\u5427].?")
