@@ -189,7 +189,7 @@ class IndexContract:
             ("หน้าชำระเงิน", ("หน้าค้นหา", "รายงาน"), "ชำระ"),
         ],
     )
-    def test_words_of_scripts_without_blanks_are_found_by_what_tells_most(
+    def test_rarest_words_decide_in_scripts_without_blanks(
         self, store: Store, right: str, others: Sequence[str], asked: str
     ) -> None:
         put(store, *(a_memory(id_, text) for id_, text in enumerate((*others, right), 1)))

@@ -78,7 +78,7 @@ def test_name_among_pairs_counts_as_much_as_the_pairs_of_a_word(
     assert names_to_repeat(words.split()) == names
 
 
-def test_endings_of_japanese_and_particles_of_chinese_tell_little() -> None:
+def test_endings_of_japanese_and_particles_of_chinese_are_not_searched_for() -> None:
     words = "して の 的服 服务 了 バー 止 the"
     assert [word for word in words.split() if is_particle(word)] == ["して", "の", "的服", "了"]
 

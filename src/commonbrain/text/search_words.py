@@ -94,7 +94,7 @@ _PARTICLE: Final = lazy_pattern(rf"[{HIRAGANA}]+|.?[\u7684\u4e86\u5417\u55ce\u54
 
 
 def is_particle(word: str) -> bool:
-    """Return whether a word of a spaced text tells little by itself, as "the" does in English."""
+    """Return whether a word of a spaced text says little by itself, as "the" does in English."""
     return _PARTICLE.fullmatch(word) is not None
 
 
