@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import full_text
 from commonbrain.text.headlines import derive_headline, shorten_to_headline
-from commonbrain.text.segmentation import count_words
+from commonbrain.text.search_words import count_words
 
 LINES = st.sampled_from(
     [

@@ -67,7 +67,8 @@ from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise, normalise_draft, without_injected_context
 from commonbrain.text.preferences import is_of_user
 from commonbrain.text.reading import read_undated
-from commonbrain.text.segmentation import count_words, split
+from commonbrain.text.search_words import count_words
+from commonbrain.text.segmentation import split
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict

@@ -43,7 +43,7 @@ from commonbrain.security.secrets import (
 )
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.segmentation import count_words
+from commonbrain.text.search_words import count_words
 
 
 def _with_columns(detail: Detail, given: Mapping[str, object], *, kind: Kind) -> Detail:

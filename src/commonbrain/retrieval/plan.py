@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import filterfalse, pairwise
+from itertools import pairwise
 from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
@@ -22,7 +22,7 @@ from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.search_words import extra_words, is_particle, names_to_repeat, spaced
+from commonbrain.text.search_words import PARTICLE, extra_words, names_to_repeat, spaced
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 
 _WHEN: Final = lazy_pattern(
@@ -366,10 +366,8 @@ def search_terms(query: str) -> tuple[str, ...]:
 
 def content_words(text: str, silent: frozenset[str] = _FUNCTION_WORDS) -> list[str]:
     """List the words of a text in lower case, in order, without silent ones."""
-    separate = spaced(text)
-    words = [word for word in _WORD.findall(separate.lower()) if word not in silent]
-    # A text that stays as it is has no particles to leave out.
-    return words if separate is text or not silent else [*filterfalse(is_particle, words)]
+    words = [word for word in _WORD.findall(spaced(text).lower()) if word not in silent]
+    return [one for one in words if one.isascii() or not silent or not PARTICLE.fullmatch(one)]
 
 
 NEEDS_REVIEW: Final = "needs_review"

@@ -17,7 +17,8 @@ from commonbrain.text.clauses import is_order
 from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.salience import COURTEOUS_WORDS
-from commonbrain.text.segmentation import count_words, split_sentences
+from commonbrain.text.search_words import count_words
+from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import (
     ARTICLES,
     Sort,
@@ -239,7 +240,6 @@ _UNENDING: Final = (
 )
 """Words that a part must not end with."""
 _UNOPENING: Final = _JOINING | PREPOSITIONS
-_CLAUSE_ENDS: Final = "\uff0c\u3001\uff1b,;"
 _DASHES: Final = _words("\u2014 \u2013 -")
 _EDGE: Final = ",;:.!?()\"'"
 _SUBJECT_WORDS_MAX: Final = 6
@@ -255,11 +255,9 @@ def _shortened(sentence: str) -> str:
     short = " ".join(sentence.split()[:HEADLINE_WORDS_MAX])[: HEADLINE_CHARS_MAX - 1]
     if count_words(short) > HEADLINE_WORDS_MAX:
         # Without blanks it is cut after a clause, for a verb that denies comes last in Japanese.
-        lengths = range(len(short), 0, -1)
-        at = next(one for one in lengths if count_words(short[:one]) <= HEADLINE_WORDS_MAX)
-        ends = range(at, at // 4, -1)
-        marks = (one for mark in (_CLAUSE_ENDS, " ") for one in ends if short[one] in mark)
-        short = short[: next(marks, at)]
+        fits = [at for at in range(len(short)) if count_words(short[:at]) <= HEADLINE_WORDS_MAX]
+        ends = [at for at in fits[len(fits) // 4 :] if short[at] in "\uff0c\u3001\uff1b,; "]
+        short = short[: (ends or fits)[-1]]
     return f"{short.rstrip()}{_ELLIPSIS}"
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import SALIENCE_MIN
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.segmentation import count_words
+from commonbrain.text.search_words import count_words
 from commonbrain.text.words import Phrases, Sort, Word, read_words
 
 _CHARS_MAX: Final = 1000

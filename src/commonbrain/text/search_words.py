@@ -8,9 +8,9 @@ these are added.
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
+from unicodedata import category, is_normalized, normalize
 
 from commonbrain.text.patterns import lazy_pattern
 
@@ -27,28 +27,23 @@ _EMOJI: Final = lazy_pattern("[\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55\U0001f000
 HAN: Final = "\u3005\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 HIRAGANA: Final = "\u3041-\u3096\u309d-\u309f"
 KATAKANA: Final = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
-SOUTHEAST_ASIAN: Final = (
-    "\u0e01-\u0e46\u0e81-\u0ec6\u0edc-\u0edf\u1000-\u103f\u1050-\u109f\u1780-\u17b3\u17d7\u17dc"
-)
+HANGUL: Final = "\uac00-\ud7a3"
+SOUTHEAST_ASIAN: Final = "\u0e01-\u0e46\u0e81-\u0ec6\u1000-\u103f\u1050-\u109f\u1780-\u17b3"
 """Thai, Lao, Myanmar and Khmer."""
-UNSPACED: Final = f"{HAN}{HIRAGANA}{KATAKANA}\uac00-\ud7a3{SOUTHEAST_ASIAN}"
+UNSPACED: Final = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{SOUTHEAST_ASIAN}"
 """Letters that words of other scripts follow, and are followed by, without a blank."""
 _RUN: Final = lazy_pattern(
-    rf"[{HAN}]+|[{HIRAGANA}]+|[{KATAKANA}]+|[\uac00-\ud7a3]+|[{SOUTHEAST_ASIAN}]+"
+    rf"[{HAN}]+|[{HIRAGANA}]+|[{KATAKANA}]+|[{HANGUL}]+|[{SOUTHEAST_ASIAN}]+"
 )
 """Letters of one script: the stem of a Japanese verb is Han, its ending is Hiragana."""
 CHARACTERS: Final = lazy_pattern(rf"[{HAN}{HIRAGANA}{KATAKANA}]")
-CHARACTERS_PER_WORD: Final = 2
 LETTERS: Final = lazy_pattern(rf"[{SOUTHEAST_ASIAN}]")
-LETTERS_PER_WORD: Final = 4
-"""About how many make a word."""
-_CHARACTERS_TOGETHER: Final = 2
-_LETTERS_TOGETHER: Final = 3
-"""Of forty letters, two together are in nearly every Thai note, three in two of five."""
+_PER_WORD: Final = (2, 4)
+"""About how many characters, or letters, make a word."""
 _FOREIGN: Final = lazy_pattern(r"[^\x00-\x7f]")
 _SIGN: Final = lazy_pattern(r"[^\w\s\x00-\u036f]")
 """Signs, and marks beyond those of Latin letters, which both engines remove themselves."""
-_LETTER: Final = lazy_pattern(r"[^\W\x00-\u036f]")
+NOT_LATIN: Final = lazy_pattern(r"[^\W\x00-\u036f]")
 """A letter beyond Latin."""
 _CHANGE: Final = lazy_pattern(
     r"(?<=[A-Za-z])(?=[^\W\x00-\u03ff])|(?<=[^\W\x00-\u03ff])(?=[A-Za-z])"
@@ -64,47 +59,47 @@ def spaced(text: str) -> str:
     """
     if text.isascii():
         return text
-    if not unicodedata.is_normalized("NFKC", text):
-        text = unicodedata.normalize("NFKC", _FOREIGN.sub(_apart, text))
-    if _LETTER.search(text) is None:
+    if not is_normalized("NFKC", text):
+        text = normalize("NFKC", _FOREIGN.sub(_apart, text))
+    if NOT_LATIN.search(text) is None:
         return text
-    return _CHANGE.sub(" ", _RUN.sub(_parts, _SIGN.sub(_unmarked, text)))
+    unmarked = _SIGN.sub(lambda sign: sign[0] * (category(sign[0])[0] != "M"), text)
+    return _CHANGE.sub(" ", _RUN.sub(_parts, unmarked))
 
 
 def _apart(match: "re.Match[str]") -> str:
     """Put blanks around what is no letter: two and a half is not 21/2."""
     sign = match[0]
-    is_joined = sign.isalpha() or sign.isdecimal() or unicodedata.category(sign)[0] == "M"
+    is_joined = sign.isalpha() or sign.isdecimal() or category(sign)[0] == "M"
     return sign if is_joined else f" {sign} "
-
-
-def _unmarked(match: "re.Match[str]") -> str:
-    return "" if unicodedata.category(match[0])[0] == "M" else match[0]
 
 
 def _parts(match: "re.Match[str]") -> str:
     run = match[0]
-    size = _LETTERS_TOGETHER if LETTERS.match(run) else _CHARACTERS_TOGETHER
+    # Of forty letters, two together are in nearly every Thai note, three in two of five.
+    size = 3 if LETTERS.match(run) else 2
     parts = (run[at : at + size] for at in range(max(len(run) - size, 0) + 1))
     return f" {' '.join(parts)} "
 
 
-_PARTICLE: Final = lazy_pattern(rf"[{HIRAGANA}]+|.?[\u7684\u4e86\u5417\u55ce\u5462\u5427].?")
-"""Hiragana alone, which writes endings, and the commonest particles of Chinese."""
+def count_words(text: str) -> int:
+    """Count words, approximately for scripts without spaces."""
+    if text.isascii():
+        return len(text.split())
+    characters, letters = len(CHARACTERS.findall(text)), len(LETTERS.findall(text))
+    return len(text.split()) + characters // _PER_WORD[0] + letters // _PER_WORD[1]
 
 
-def is_particle(word: str) -> bool:
-    """Return whether a word of a spaced text says little by itself, as "the" does in English."""
-    return _PARTICLE.fullmatch(word) is not None
+PARTICLE: Final = lazy_pattern(rf"[{HIRAGANA}]+|.?[\u7684\u4e86\u5417\u55ce\u5462\u5427].?")
+"""Hiragana alone, which writes endings, and the commonest particles of Chinese: words that say
+little by themselves, as "the" does in English."""
 
 
 def names_to_repeat(words: Sequence[str]) -> list[str]:
     """List what to search for again: a word among pairs counts as much as the pairs of a word."""
     names = [word for word in words if not _RUN.match(word)]
-    if len(names) == len(words):
-        return []
-    has_letters = any(map(LETTERS.match, words))
-    return names * ((LETTERS_PER_WORD if has_letters else CHARACTERS_PER_WORD) - 1)
+    times = _PER_WORD[any(map(LETTERS.match, words))]
+    return names * (times - 1) if len(names) < len(words) else []
 
 
 def extra_words(text: str) -> tuple[str, ...]:

@@ -2,18 +2,13 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from commonbrain.model.values import dataclass, field
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.search_words import (
-    CHARACTERS,
-    CHARACTERS_PER_WORD,
-    LETTERS,
-    LETTERS_PER_WORD,
-    UNSPACED,
-)
+from commonbrain.text.search_words import CHARACTERS, LETTERS, NOT_LATIN, UNSPACED, count_words
 
 CHUNK_WORDS_MAX: Final = 300
 """A longer paragraph states several things; validation accepts at most 400 words."""
@@ -121,15 +116,6 @@ def split_sentences(text: str, *, at_semicolons: bool = False) -> list[str]:
     return [sentence for part in ends.split(text) if (sentence := part.strip())]
 
 
-def count_words(text: str) -> int:
-    """Count words, approximately for scripts without spaces."""
-    words = len(text.split())
-    if text.isascii():
-        return words
-    characters, letters = len(CHARACTERS.findall(text)), len(LETTERS.findall(text))
-    return words + characters // CHARACTERS_PER_WORD + letters // LETTERS_PER_WORD
-
-
 def _paragraphs(text: str) -> Iterator[str]:
     """Return titles, and the text between blank lines unless it is only a drawn line.
 
@@ -199,8 +185,6 @@ GAP: Final = "[...]"
 _BREAK: Final = lazy_pattern(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s*")  # noqa: RUF001 full-width marks
 _PIECE_CHARS_MAX: Final = 240
 """A longer stretch without a sentence end is cut between words."""
-_BLANKS: Final = " \uff0c\u3001"
-"""What separates words, or clauses of Chinese and Japanese."""
 _STEM_CHARS_MIN: Final = 4
 """Words with this many initial letters in common before an ending count as one word."""
 _ENDING_CHARS: Final = 2
@@ -208,19 +192,17 @@ _NEXT: Final = 0.4
 """Share of the previous sentence's score that a sentence gains: answers follow questions."""
 _BEFORE: Final = 0.2
 _TERMS_MAX: Final = 24
+_CACHED: Final = 64
+"""Patterns of the latest queries, compiled when the first long text needs them."""
 
 
 @dataclass(slots=True)
 class Sought:
-    """The terms of a query to find in texts; compiled when the first long text needs them."""
+    """The terms of a query to find in texts."""
 
     terms: Sequence[str] = ()
     """In lower case."""
     _stems: frozenset[str] = field(init=False)
-    _patterns: dict[bool, "re.Pattern[str]"] = field(
-        default_factory=dict[bool, "re.Pattern[str]"], init=False
-    )
-    """For texts in Latin letters, and for others."""
 
     def __post_init__(self) -> None:
         """Take the stems: the terms without their last letters, which may be an ending."""
@@ -236,19 +218,19 @@ class Sought:
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
         """Return the position of each matching word, and the word in lower case."""
-        if not self.terms:
-            return
-        is_foreign = not text.isascii() and _FOREIGN.search(text) is not None
-        pattern = self._patterns.get(is_foreign)
-        if pattern is None:
-            longest = sorted(self._stems, key=len, reverse=True)
-            source = "|".join(map(_spelt if is_foreign else re.escape, longest))
-            pattern = re.compile(source if is_foreign else rf"\b(?:{source})", re.IGNORECASE)
-            self._patterns[is_foreign] = pattern
-        yield from ((match.start(), match[0].lower()) for match in pattern.finditer(text))
+        if self.terms:
+            is_foreign = not text.isascii() and NOT_LATIN.search(text) is not None
+            matches = _pattern_of(self._stems, is_foreign=is_foreign).finditer(text)
+            yield from ((match.start(), match[0].lower()) for match in matches)
 
 
-_FOREIGN: Final = lazy_pattern(r"[^\W\x00-\u03ff]")
+@lru_cache(_CACHED)
+def _pattern_of(stems: Collection[str], *, is_foreign: bool) -> "re.Pattern[str]":
+    longest = sorted(stems, key=len, reverse=True)
+    source = "|".join(map(_spelt if is_foreign else re.escape, longest))
+    return re.compile(source if is_foreign else rf"\b(?:{source})", re.IGNORECASE)
+
+
 _UNJOINED: Final = lazy_pattern(rf"[{UNSPACED}]|[^\x00-\u03ff][\x00-\x7f]")
 """Two letters that are in no word together: of scripts without blanks, or before a Latin name."""
 
@@ -265,7 +247,8 @@ def _spelt(stem: str) -> str:
     """Return the pattern of a stem where a word begins; a pair is there without its marks."""
     if CHARACTERS.match(stem) or LETTERS.match(stem):
         return r"[^\w\s]{0,3}".join(map(re.escape, stem))
-    return rf"(?<![^\W\u0400-\U0010ffff]){re.escape(stem)}"
+    apart = r"\u0400-\U0010ffff" if stem.isascii() else UNSPACED
+    return rf"(?<![^\W{apart}]){re.escape(stem)}"
 
 
 def excerpt(text: str, sought: Sought, *, chars: int) -> str:
@@ -301,7 +284,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
 
 def _split_long(text: str, *, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > _PIECE_CHARS_MAX:
-        cut = max(text.rfind(mark, start + 1, start + _PIECE_CHARS_MAX) for mark in _BLANKS)
+        cut = max(text.rfind(mark, start + 1, start + _PIECE_CHARS_MAX) for mark in " \uff0c\u3001")
         if cut < 0:
             break
         yield start, cut
