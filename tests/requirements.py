@@ -46,7 +46,7 @@ class NotApplicable(Requirement):
 GROUPS: Final = {
     "DM": 75,  # data model
     "WP": 53,  # write path
-    "RT": 40,  # retrieval
+    "RT": 42,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot
@@ -236,6 +236,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-37", "A small budget shows the text of the best match before its metadata."),
     Adopted("RT-39", "What repeats the words of questions comes after what answers them."),
     Adopted("RT-40", "Lists, tables and glossaries that answer a question come first."),
+    Adopted("RT-41", "Words and names are found in every script, with or without blanks."),
+    Adopted("RT-42", "Limits in words, headlines and excerpts hold in every script."),
     # Causes and time
     Adopted("CT-01", "Atoms are causal units; trace walks the chains that links make of them."),
     Adopted("CT-03", "trace deepen analyses chains of causes; recall looks for times it is told."),

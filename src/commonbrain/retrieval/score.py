@@ -23,6 +23,7 @@ from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan, content_words
 from commonbrain.retrieval.table import GUIDANCE, SKILL
+from commonbrain.text.segmentation import begins_word
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.table import Column, Table
@@ -376,7 +377,7 @@ def word_share(terms: Sequence[str], text: str) -> float:
     """Return the share of words with a form in a text in lower case, 0..1; 0 without words."""
     if not terms:
         return 0.0
-    return sum(_has_word_prefix(text, word[:_STEM_CHARS]) for word in terms) / len(terms)
+    return sum(begins_word(text, word[:_STEM_CHARS]) for word in terms) / len(terms)
 
 
 def _is_content_query(plan: QueryPlan) -> bool:
@@ -387,11 +388,3 @@ def _is_content_query(plan: QueryPlan) -> bool:
         and plan.filter.field is None
         and not plan.is_about_time
     )
-
-
-def _has_word_prefix(text: str, stem: str) -> bool:
-    """Return whether a word of a text begins with a stem."""
-    at = text.find(stem)
-    while at > 0 and text[at - 1].isalnum():
-        at = text.find(stem, at + 1)
-    return at >= 0
