@@ -55,7 +55,7 @@ GROUPS: Final = {
     "ST": 25,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
-    "PF": 17,  # performance
+    "PF": 15,  # performance
     "DO": 31,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 13,  # evaluations and tests
@@ -205,7 +205,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-11", "Any keyword fires a skill; at most 5 stand above other results."),
     Adopted("RT-12", "A superseded skill never fires, a scoped one in its projects only."),
     Adopted("RT-13", "Annotations come with the memory they speak about."),
-    Adopted("RT-15", "Files scan codes, Postgres walks HNSW of codes; vectors decide."),
+    Adopted("RT-15", "A file scans codes and scores 500 exactly; Postgres walks HNSW."),
     Adopted("RT-16", "recall answers questions of time; trace follows causes to their roots."),
     Adopted(
         "RT-17", "recall plans, retrieves, loads, scores, orders and packs, with links and filters."
@@ -410,8 +410,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PF-13", "No pattern takes quadratic time on hostile text."),
     Adopted("PF-14", "A command imports what it uses: no Postgres for a file, no model to count."),
     Adopted("PF-15", "Tenants of a server take turns at its model; a full queue refuses at once."),
-    Adopted("PF-16", "A search of Postgres computes the code of its query once."),
-    Adopted("PF-17", "A larger tenant compares more vectors, but a smaller share of them."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),

@@ -21,7 +21,7 @@ from commonbrain_server.postgres.opening import (
     preview_distribution,
     upgrade_postgres,
 )
-from commonbrain_server.postgres.vectors import vector_index_name
+from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
 from sqlalchemy import create_engine, make_url
 
 from commonbrain.model.errors import RejectedError
@@ -253,15 +253,15 @@ def test_catalogue_lists_the_tables_with_local_rows(database: Database, store: S
     assert {(table, target) for table, _, target in progress.references} == {*references()}
 
 
-def test_vector_search_continues_also_in_a_distributed_store(store: Store) -> None:
+def test_vector_search_width_is_the_same_in_a_distributed_store(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
 
-    def scan() -> str:
+    def widely() -> str:
         with store.snapshot(LOCAL_TENANT) as tx:
             run = tx.work.connection.exec_driver_sql
-            return run("SELECT current_setting('hnsw.iterative_scan')").scalar_one()
+            return run("SELECT current_setting('hnsw.ef_search')").scalar_one()
 
-    on_one = scan()
+    on_one = widely()
     dialect.is_distributed = True
-    assert scan() == on_one == "relaxed_order"
+    assert widely() == on_one == EF_SEARCH

@@ -27,6 +27,7 @@ from sqlalchemy.sql.elements import ColumnClause
 from commonbrain.storage.schema.types import METADATA
 from commonbrain_server.postgres.roles import CONFINE, FUNCTIONS, granting
 from commonbrain_server.postgres.schema import READS_WORDS
+from commonbrain_server.postgres.vectors import EF_SEARCH
 
 CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
 _DISTRIBUTED: Final = text("SELECT logicalrelid::regclass::text FROM pg_dist_partition")
@@ -68,7 +69,7 @@ _TOGETHER: Final = "tenants"
 _SETTINGS: Final[LiteralString] = (
     "BEGIN SET LOCAL citus.propagate_set_commands = 'local'; "
     "SET LOCAL citus.allow_nested_distributed_execution = on; "
-    "SET LOCAL hnsw.iterative_scan = relaxed_order; "
+    f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {EF_SEARCH}; "
     "SET LOCAL commonbrain.tenant = {tenant}; END"
 )
 MARK: Final[LiteralString] = (

@@ -52,7 +52,7 @@ from commonbrain_server.postgres.index import PostgresIndex
 from commonbrain_server.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain_server.postgres.schema import OF_BYTES
 from commonbrain_server.postgres.statistics import TenantSizes
-from commonbrain_server.postgres.vectors import vector_index_name
+from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
 
 LIST_FORMS["postgresql"] = ARRAYS
 # Vectors as text would be converted number by number, on both sides.
@@ -400,6 +400,7 @@ def make_engine(
         "client_connection_check_interval": "2000",
         # JIT compilation takes longer than any statement runs.
         "jit": "off",
+        "hnsw.ef_search": EF_SEARCH,
         # Without it, a search of an index shared by many tenants returns almost nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }
