@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 29,  # deployment and operations
+    "DO": 30,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 23,  # clients
@@ -434,6 +434,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-27", "A server takes calls only when its model is loaded."),
     Adopted("DO-28", "Servers are replaced one by one under load, and no call fails."),
     Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
+    Adopted("DO-30", "A multilingual model is a package; new stores have it, old keep theirs."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
