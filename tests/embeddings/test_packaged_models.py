@@ -12,7 +12,7 @@ from commonbrain.model.errors import StoreCorruptError
 
 FACT = "The kettle stands on the upper shelf."
 MULTILINGUAL = "multilingual-e5-small-int8-1"
-STAND_IN = f"""
+FAKE_MODEL = f"""
 from dataclasses import replace
 from commonbrain.testing.builders import WordHashEmbedder
 
@@ -46,7 +46,7 @@ def install(folder: Path, patch: pytest.MonkeyPatch) -> None:
     package = folder / "installed" / "commonbrain_multilingual"
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").touch()
-    (package / "embedder.py").write_text(STAND_IN, "utf-8")
+    (package / "embedder.py").write_text(FAKE_MODEL, "utf-8")
     patch.syspath_prepend(package.parent)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -69,7 +69,7 @@ def test_new_store_has_the_multilingual_model_where_its_package_is_installed(
 
 
 @pytest.mark.requirement("DO-30")
-def test_store_keeps_its_model_when_the_package_is_installed_and_removed(
+def test_model_of_a_store_stays_when_the_package_is_installed_and_removed(
     path: Path, tmp_path: Path
 ) -> None:
     with commonbrain.open(path) as brain:
@@ -81,9 +81,9 @@ def test_store_keeps_its_model_when_the_package_is_installed_and_removed(
             brain.remember(FACT, kind="fact")
     forget()
 
-    space, found, [degraded] = served(tmp_path / "new.db")
+    space, body, [degraded] = served(tmp_path / "new.db")
 
-    assert (space, found) == (MULTILINGUAL, FACT)
+    assert (space, body) == (MULTILINGUAL, FACT)
     assert degraded.startswith("vector: embedder_down, This needs commonbrain_multilingual")
 
 

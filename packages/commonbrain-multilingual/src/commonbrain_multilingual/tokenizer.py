@@ -81,13 +81,13 @@ class UnigramTokenizer:
     def encode(self, text: str, pair: str | None = None) -> Window:
         """Return the windows of a text to store; of a pair, the first of the second, a question."""
         if pair is not None:
-            room = self._tokens - len(self._question) - 2
-            return Window((BEGIN, *self._question, *self.ids(pair)[:room], END))
+            size = self._tokens - len(self._question) - 2
+            return Window((BEGIN, *self._question, *self.ids(pair)[:size], END))
         ids = self.ids(text)
-        room = self._tokens - len(self._passage) - 2
-        starts = range(0, max(len(ids) - self._overlap, 1), room - self._overlap)
+        size = self._tokens - len(self._passage) - 2
+        starts = range(0, max(len(ids) - self._overlap, 1), size - self._overlap)
         first, *others = (
-            Window((BEGIN, *self._passage, *ids[start : start + room], END)) for start in starts
+            Window((BEGIN, *self._passage, *ids[start : start + size], END)) for start in starts
         )
         return Window(first.ids, others)
 
@@ -117,14 +117,14 @@ class UnigramTokenizer:
             if so_far + self._unknown > best[start + 1]:
                 best[start + 1] = so_far + self._unknown
                 last[start + 1], begins[start + 1] = UNKNOWN, start
-        found: list[int] = []
+        numbers: list[int] = []
         place = size
         while place:
             # Unknown characters that follow each other are one unknown token.
-            if not (last[place] == UNKNOWN and found and found[-1] == UNKNOWN):
-                found.append(last[place])
+            if not (last[place] == UNKNOWN and numbers and numbers[-1] == UNKNOWN):
+                numbers.append(last[place])
             place = begins[place]
-        return tuple(reversed(found))
+        return tuple(reversed(numbers))
 
 
 def normalised(text: str) -> str:
