@@ -434,7 +434,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-27", "A server takes calls only when its model is loaded."),
     Adopted("DO-28", "Servers are replaced one by one under load, and no call fails."),
     Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
-    Adopted("DO-30", "A multilingual model is a package; new stores have it, old keep theirs."),
+    Adopted("DO-32", "A multilingual model is a package; new stores have it, old keep theirs."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),

@@ -57,7 +57,7 @@ def served(path: Path) -> tuple[str, str | None, tuple[str, ...]]:
         return brain.status().space, answer.items[0].body, answer.degraded
 
 
-@pytest.mark.requirement("DO-30")
+@pytest.mark.requirement("DO-32")
 def test_new_store_has_the_multilingual_model_where_its_package_is_installed(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +68,7 @@ def test_new_store_has_the_multilingual_model_where_its_package_is_installed(
     assert served(path) == (MULTILINGUAL, FACT, ())
 
 
-@pytest.mark.requirement("DO-30")
+@pytest.mark.requirement("DO-32")
 def test_model_of_a_store_stays_when_the_package_is_installed_and_removed(
     path: Path, tmp_path: Path
 ) -> None:
@@ -87,7 +87,7 @@ def test_model_of_a_store_stays_when_the_package_is_installed_and_removed(
     assert degraded.startswith("vector: embedder_down, This needs commonbrain_multilingual")
 
 
-@pytest.mark.requirement("DO-30")
+@pytest.mark.requirement("DO-32")
 def test_programs_without_a_setting_follow_a_store_that_moves_there_and_back(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

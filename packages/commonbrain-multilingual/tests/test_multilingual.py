@@ -100,7 +100,7 @@ def test_vectors_of_a_text_and_of_a_question_have_the_recorded_values() -> None:
     assert query[:4].tolist() == pytest.approx([0.0331, -0.0106, -0.0211, 0.0194], abs=0.002)
 
 
-@pytest.mark.requirement("DO-30")
+@pytest.mark.requirement("DO-32")
 @pytest.mark.parametrize(
     "question",
     [
