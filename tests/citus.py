@@ -188,6 +188,17 @@ class CitusServer(Server):
             connection.execute("SELECT citus_rebalance_start()")
             connection.execute("SELECT citus_rebalance_wait()")
 
+    def move(self, tenant: str, *, to: Node, database: str) -> None:
+        """Move the shards with a tenant's rows to another worker, while they are written."""
+        places = [make_url(node.url) for node in (self.place_of(tenant, database=database), to)]
+        self.ask(
+            "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column("
+            "'tenants', %s::text), %s, %s, %s, %s, 'force_logical')",
+            tenant,
+            *(part for place in places for part in (place.host, place.port)),
+            database=database,
+        )
+
     @contextmanager
     def spread_statements(self) -> Generator[list[str]]:
         """Give the statements of the block that ran on more than one shard, when it has ended."""
@@ -221,12 +232,15 @@ class CitusServer(Server):
             return self.templates[space.name]
         name = Server.template(self, space)
         distribute_postgres(self.roles_of(name).owner, lock_timeout_s=LOCK_TIMEOUT_S)
-        # The background process of Citus would keep it from being copied.
+        self.seal(name)
+        return name
+
+    def seal(self, name: str) -> None:
+        """End all connections to a database: those of Citus would keep it from being copied."""
         self.run("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", name=name)
         for server in self.servers:
             with _connected(server) as connection:
                 connection.execute(END_ALL, [name])
-        return name
 
     def drop(self, name: str) -> None:
         """Drop a database on each server, whoever is connected to it."""

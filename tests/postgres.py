@@ -170,6 +170,9 @@ class Server:
             self.templates[space.name] = name
         return self.templates[space.name]
 
+    def seal(self, name: str) -> None:
+        """Do nothing: a database that no program has open can be copied."""
+
     def drop(self, name: str) -> None:
         """Drop a database, whoever is connected to it."""
         self.run("DROP DATABASE {name} WITH (FORCE)", name=name)

@@ -46,19 +46,19 @@ class NotApplicable(Requirement):
 GROUPS: Final = {
     "DM": 75,  # data model
     "WP": 53,  # write path
-    "RT": 40,  # retrieval
+    "RT": 42,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 23,  # security and tenancy
+    "ST": 25,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
-    "PF": 15,  # performance
-    "DO": 30,  # deployment and operations
+    "PF": 17,  # performance
+    "DO": 32,  # deployment and operations
     "MG": 36,  # migration and import
-    "EV": 12,  # evaluations and tests
+    "EV": 13,  # evaluations and tests
     "CL": 23,  # clients
 }
 
@@ -205,7 +205,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-11", "Any keyword fires a skill; at most 5 stand above other results."),
     Adopted("RT-12", "A superseded skill never fires, a scoped one in its projects only."),
     Adopted("RT-13", "Annotations come with the memory they speak about."),
-    Adopted("RT-15", "A file scans codes and scores 500 exactly; Postgres walks HNSW."),
+    Adopted("RT-15", "Files scan codes, Postgres walks HNSW of codes; vectors decide."),
     Adopted("RT-16", "recall answers questions of time; trace follows causes to their roots."),
     Adopted(
         "RT-17", "recall plans, retrieves, loads, scores, orders and packs, with links and filters."
@@ -236,6 +236,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-37", "A small budget shows the text of the best match before its metadata."),
     Adopted("RT-39", "What repeats the words of questions comes after what answers them."),
     Adopted("RT-40", "Lists, tables and glossaries that answer a question come first."),
+    Adopted("RT-41", "Words and names are found in every script, with or without blanks."),
+    Adopted("RT-42", "Limits in words, headlines and excerpts hold in every script."),
     # Causes and time
     Adopted("CT-01", "Atoms are causal units; trace walks the chains that links make of them."),
     Adopted("CT-03", "trace deepen analyses chains of causes; recall looks for times it is told."),
@@ -352,6 +354,10 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-21", "An invitation is exchanged for a key once, and opens nothing else."),
     Adopted("ST-22", "Servers that start on a store without keys log one link for an admin."),
     Adopted("ST-23", "A link is exchanged only where its key can be written, and kept for reuse."),
+    Adopted(
+        "ST-24", "Of two runs that exchange one link at once, one connects, one leaves nothing."
+    ),
+    Adopted("ST-25", "A server whose port is taken makes no first link."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),
@@ -404,6 +410,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PF-13", "No pattern takes quadratic time on hostile text."),
     Adopted("PF-14", "A command imports what it uses: no Postgres for a file, no model to count."),
     Adopted("PF-15", "Tenants of a server take turns at its model; a full queue refuses at once."),
+    Adopted("PF-16", "A search of Postgres computes the code of its query once."),
+    Adopted("PF-17", "A larger tenant compares more vectors, but a smaller share of them."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),
@@ -434,6 +442,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-27", "A server takes calls only when its model is loaded."),
     Adopted("DO-28", "Servers are replaced one by one under load, and no call fails."),
     Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
+    Adopted("DO-30", "While a database restarts, new calls wait without taking a thread."),
+    Adopted("DO-31", "Readiness is answered within two seconds while the database is away."),
     Adopted("DO-32", "A multilingual model is a package; new stores have it, old keep theirs."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
@@ -488,6 +498,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("EV-09", "Each evaluation run is a record to compare, by category and system."),
     Adopted("EV-10", "MCP over stdio is tested for tools, flow, tokens and what roles may."),
     Adopted("EV-12", "Filters, payloads and tool schemas have tests of their own."),
+    Adopted("EV-13", "Recall is measured in thirteen languages, by words, model and both."),
     # Clients
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
     Adopted("CL-04", "The command and the MCP server offer the same operations."),

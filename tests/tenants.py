@@ -82,7 +82,7 @@ class TenantStore(PostgresStore):
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
         happened: EventBatch | None = None,
-        retain_from: datetime,
+        retain_from: datetime | None,
     ) -> int:
         """Note reads of the test's tenant of this name."""
         return PostgresStore.note_reads(

@@ -9,13 +9,16 @@ import shutil
 import signal
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 import psutil
 import psycopg
 import redis
 from commonbrain_server.dev_servers import postgres_server
+from psycopg import sql
 
 from benchmarks.load.disks import Disk, copy, disk, move_log, size_of
 from benchmarks.load.embedding import serving
@@ -30,6 +33,11 @@ _WRITES_MAX: Final = 1000
 Faults = Mapping[str, Callable[[], None]]
 _FREE_BYTES: Final = 256 << 20
 """What a disk holds in addition to the store: enough for the faults before it is filled."""
+_COMMIT_MS_MAX: Final = 100
+"""The longest wait before it writes its log that Postgres allows."""
+_HANGS_S: Final = 5
+_TAKEOVER_S: Final = 5
+"""How long it takes others to notice that a primary is lost, and to promote its standby."""
 
 
 def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
@@ -115,6 +123,46 @@ def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
         )
 
 
+def on_slow_disk(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
+    """Let each commit wait for its disk, and let the disk hang, over the store itself."""
+    with ExitStack() as held:
+        running = held.enter_context(stack(folder, workers=workers))
+        slow = partial(_delay_commits, running.postgres, ms=_COMMIT_MS_MAX)
+        fast = partial(_delay_commits, running.postgres, ms=0)
+        held.callback(fast)
+        yield (
+            running,
+            {
+                "nothing": _nothing,
+                f"each commit takes {_COMMIT_MS_MAX} ms longer": slow,
+                f"the disk hangs for {_HANGS_S} s": lambda: _hang(folder),
+                "the disk is as fast as before": fast,
+                "nothing any more": _nothing,
+            },
+        )
+
+
+def on_failover(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
+    """Lose the primary of a copy of the store for good, and promote its standby."""
+    copied = folder / "failover"
+    shutil.rmtree(copied, ignore_errors=True)
+    copied.mkdir()
+    with ExitStack() as held:
+        held.callback(shutil.rmtree, copied, ignore_errors=True)
+        copy(folder, copied)
+        running = held.enter_context(stack(copied, workers=workers, has_standby=True))
+        yield (
+            running,
+            {
+                "nothing": _nothing,
+                f"the primary is lost, {_TAKEOVER_S} s later there is another": lambda: _fail_over(
+                    running
+                ),
+                "nothing any more": _nothing,
+            },
+        )
+
+
 def _nothing() -> None:
     """Break nothing: so it is before, and after."""
 
@@ -145,6 +193,35 @@ def _crash(folder: Path) -> None:
     first = psutil.Process(postmaster(folder))
     backends = [one for one in first.children() if "idle" in " ".join(one.cmdline())]
     os.kill(backends[0].pid, signal.SIGKILL)
+
+
+def _delay_commits(url: str, *, ms: int) -> None:
+    """Let each commit wait before it writes the log, as on a disk that takes so long."""
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute("ALTER SYSTEM SET commit_siblings = 0")
+        delay = sql.SQL("ALTER SYSTEM SET commit_delay = {us}")
+        connection.execute(delay.format(us=sql.Literal(ms * 1000)))
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def _hang(folder: Path) -> None:
+    """Stop every process of Postgres for a while, as those are that wait for a disk."""
+    first = psutil.Process(postmaster(folder))
+    processes = [first, *first.children()]
+    for one in processes:
+        one.suspend()
+    Event().wait(_HANGS_S)
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            one.resume()
+
+
+def _fail_over(running: Stack) -> None:
+    """End the primary at once, and promote the standby as whoever watches over both would."""
+    psutil.Process(postmaster(running.folder)).kill()
+    Event().wait(_TAKEOVER_S)
+    with closing(psycopg.connect(running.standby, autocommit=True)) as connection:
+        connection.execute("SELECT pg_promote()")
 
 
 def _rename_space(store: Path, name: str) -> None:

@@ -16,7 +16,13 @@ import typer
 from benchmarks.load.acknowledgements import count_lost, count_repeated, count_without_vector
 from benchmarks.load.disks import NotHere
 from benchmarks.load.fault_report import Broken, table
-from benchmarks.load.fault_rounds import in_embedder, in_processes, on_disks
+from benchmarks.load.fault_rounds import (
+    in_embedder,
+    in_processes,
+    on_disks,
+    on_failover,
+    on_slow_disk,
+)
 from benchmarks.load.runs import Folder, load, planned, sending
 from benchmarks.load.stack import Stack
 
@@ -30,6 +36,8 @@ _ROUNDS: Final = {
     "processes": contextmanager(in_processes),
     "embedder": contextmanager(in_embedder),
     "disks": contextmanager(on_disks),
+    "slow-disk": contextmanager(on_slow_disk),
+    "failover": contextmanager(on_failover),
 }
 
 
@@ -58,8 +66,9 @@ def faults(
 ) -> None:
     """Break one part after the other under load, and count failures and losses.
 
-    Processes are broken over the store itself. For a hanging embedder and for full disks it is
-    copied: to a folder next to it, and to disks in memory that root alone may mount.
+    Processes are broken, and the disk is slow, over the store itself. For a hanging embedder, for a
+    lost primary and for full disks it is copied: to a folder next to it, and to disks in memory
+    that root alone may mount.
     """
     pace = Pace(rate=rate, agents=agents, workers=workers, apart_s=apart_s)
     for name in only or _ROUNDS:

@@ -14,10 +14,11 @@ import psutil
 import psycopg
 import typer
 from commonbrain_server.dev_servers import login, postgres_server
-from commonbrain_server.postgres.opening import open_postgres
+from commonbrain_server.postgres.opening import NEAREST, open_postgres
 from commonbrain_server.postgres.vectors import (
     EF_CONSTRUCTION,
     HNSW_M,
+    code_of,
     vector_index_name,
 )
 from commonbrain_server.stores import upgrade_store
@@ -200,11 +201,14 @@ class Filled:
                     connection.execute(f"DROP INDEX {name}".encode())
                 [(space,)] = connection.execute("SELECT id FROM spaces").fetchall()
                 connection.execute("SET maintenance_work_mem = '3GB'")
-                connection.execute(
-                    f"CREATE INDEX {vector_index_name('vectors_0', space)} ON vectors_0 USING hnsw "
-                    f"((vector::halfvec({self.embedder.space.dimensions})) halfvec_ip_ops) "
-                    f"WITH ({', '.join(options)}) WHERE space_id = {space}".encode()
+                made = NEAREST.format(
+                    name=vector_index_name("vectors_0", space),
+                    table="vectors_0",
+                    code=code_of("vector", dimensions=self.embedder.space.dimensions),
+                    options=", ".join(options),
+                    space=space,
                 )
+                connection.execute(made.encode())
             built_s = time.monotonic() - since[0]
             spent_s = _server_s(connection) - since[1]
             [(*_, size)] = connection.execute(_BUILT).fetchall()
@@ -298,12 +302,12 @@ class Search:
     nearest: Matrix
     """The ten greatest cosines of each query, best first."""
 
-    def measured(self, ef_search: int | None) -> Measured:
-        """Search once to warm up and once more; ef_search is the program's own if None."""
-        self._results(ef_search)
-        results, spent, waited = zip(*self._results(ef_search), strict=True)
+    def measured(self, codes: int | None) -> Measured:
+        """Search once to warm up and once more; `codes` are the program's own if None."""
+        self._results(codes)
+        results, spent, waited = zip(*self._results(codes), strict=True)
         where = f"{self.tenant:<10} {self.project or 'everything':<17}"
-        name = f"ef_search {ef_search or 'own':>4}  {where}"
+        name = f"codes {codes or 'own':>5}  {where}"
         return Measured(name=name, shares=self._shares(results), spent=spent, waited=waited)
 
     def _shares(self, results: Sequence[Any]) -> list[float]:
@@ -313,7 +317,7 @@ class Search:
             for cosines, least in zip(results, self.nearest, strict=True)
         ]
 
-    def _results(self, ef_search: int | None) -> list[tuple[Any, float, float]]:
+    def _results(self, codes: int | None) -> list[tuple[Any, float, float]]:
         """Return for each query the cosines found, and what they cost in milliseconds."""
         scope = QueryScope(
             caller=Caller(tenant=self.tenant, agent="agent-0"),
@@ -324,7 +328,7 @@ class Search:
         with self.store.snapshot(self.tenant) as tx:
             work = tx.work
             index: Any = tx.index
-            index = replace(index, which=replace(index.which, ef_search=ef_search))
+            index = replace(index, which=replace(index.which, codes=codes))
             connection: Any = work.connection.connection.driver_connection
             for query in self.queries:
                 since = time.perf_counter(), processor_ms(connection)
@@ -343,9 +347,9 @@ def neighbours(
     index: Annotated[
         list[str] | None, typer.Option(help="Build the index with M/EF_CONSTRUCTION.")
     ] = None,
-    ef_search: Annotated[
+    codes: Annotated[
         list[int] | None,
-        typer.Option(help="The candidates of a search of everything."),
+        typer.Option(help="How many vectors a search of everything compares."),
     ] = None,
 ) -> None:
     """Compare searches in a tenant's index with searches of every vector.
@@ -366,7 +370,7 @@ def neighbours(
             m, ef_construction = (int(one) for one in built.split("/"))
             how = made_.build(m=m, ef_construction=ef_construction)
             print(f"\n{memories:,} {data}, {how}", flush=True)
-            for own in ef_search or [None]:
+            for own in codes or [None]:
                 for search in searches:
                     if own is None or search.project is None:
                         print(search.measured(own), flush=True)
@@ -375,7 +379,9 @@ def neighbours(
 def nearest(
     folder: Folder,
     questions: int = 100,
-    ef_search: Annotated[int | None, typer.Option(help="The candidates of a search.")] = None,
+    codes: Annotated[
+        int | None, typer.Option(help="How many vectors a search by the index compares.")
+    ] = None,
 ) -> None:
     """Compare searches as recall runs them with searches of every vector, in each tenant.
 
@@ -401,7 +407,7 @@ def nearest(
                 store=store, tenant=tenant, queries=queries, project=None, nearest=truth
             )
             counts.append(count)
-            measured = search.measured(ef_search)
+            measured = search.measured(codes)
             shares.append(measured.recall)
             print(f"{count:>9,} memories  {measured}", flush=True)
         print(f"recall@{_FOUND} of all: {np.average(shares, weights=counts):.3f}")

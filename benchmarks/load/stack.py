@@ -11,12 +11,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode, urlsplit
 
 import httpx2
+import psycopg
 from commonbrain_server.dev_servers import (
     RestartableServer,
     free_port,
     login,
+    postgres_replica,
     postgres_server,
     redis_server,
 )
@@ -28,10 +31,11 @@ from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
 PROGRAM: Final = "commonbrain_program"
+_WRITABLE: Final = "target_session_attrs=read-write"
 SETTINGS: Final = {"shared_buffers": "6GB", "max_wal_size": "8GB", "work_mem": "16MB"}
 """What an operator of a machine with 24 GB would set first: a quarter of it holds the store."""
 _AT_ONCE: Final = "1"
@@ -52,14 +56,21 @@ class Stack:
     processes: dict[str, subprocess.Popen[bytes]]
     commands: Mapping[str, list[str]]
     environment: Mapping[str, str]
+    standby: str = ""
+    """The copy that can become Postgres's primary, if there is one."""
 
 
 @contextmanager
 def stack(
-    folder: Path, *, workers: int, settings: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    workers: int,
+    settings: Mapping[str, str] | None = None,
+    has_standby: bool = False,
 ) -> Generator[Stack]:
     """Run everything over a store that was filled before; `settings` are the environment's.
 
+    What a primary with a standby acknowledges is on both, and clients know both.
     SIGTERM ends it, as Ctrl-C does.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -73,9 +84,16 @@ def stack(
             server.start()
             running.callback(server.stop)
         postgres = servers["postgres"].url
-        # Keys are made in this process, which has to see the store as the server does.
-        os.environ |= {**(settings or {}), "COMMONBRAIN_STORE": login(postgres, PROGRAM)}
+        program, standby = login(postgres, PROGRAM), ""
         upgrade_store(postgres, role=PROGRAM)
+        if has_standby:
+            standby = running.enter_context(postgres_replica(postgres, folder / "standby"))
+            _wait_for_standby(postgres)
+            both = [urlsplit(one).netloc.rpartition("@")[2] for one in (postgres, standby)]
+            program = _url_of(program, hosts=both)
+            postgres = f"{postgres.replace(both[0], ','.join(both))}?{_WRITABLE}"
+        # Keys are made in this process, which has to see the store as the server does.
+        os.environ |= {**(settings or {}), "COMMONBRAIN_STORE": program}
         running.callback(_forget, settings or {})
         environment = {
             **os.environ,
@@ -99,10 +117,26 @@ def stack(
             },
             commands=commands,
             environment=environment,
+            standby=standby,
         )
         running.callback(_end, made)
         wait_until_ready(made.url)
         yield made
+
+
+def _wait_for_standby(primary: str) -> None:
+    """Let commits wait from now on until the standby has them on disk."""
+    with psycopg.connect(primary, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def _url_of(url: str, *, hosts: Sequence[str]) -> str:
+    """Return the URL of a store for whichever of several hosts accepts writes."""
+    parts = urlsplit(url)
+    login_, _, _ = parts.netloc.rpartition("@")
+    named = urlencode([("host", host) for host in hosts], safe=":")
+    return f"{parts.scheme}://{login_}@{parts.path}?{named}&{_WRITABLE}"
 
 
 def again(running: Stack, name: str) -> None:

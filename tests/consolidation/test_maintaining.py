@@ -15,7 +15,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.schema.memories import memories
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
-from commonbrain.text.normalisation import extra_words
+from commonbrain.text.search_words import extra_words
 from tests.asking import bodies, stored
 from tests.jobs.test_jobs_again import killed_at
 from tests.storage.store_steps import lexical, put
@@ -217,18 +217,22 @@ def test_text_stored_by_an_older_program_is_read_by_maintenance(brain: Brain) ->
     assert counted(brain) == {}
 
 
-def test_extra_words_of_texts_of_an_older_program_are_indexed_by_maintenance(brain: Brain) -> None:
-    stored(brain, "Use \U0001f680 for releases", kind="fact")
+@pytest.mark.requirement("RT-41")
+def test_words_that_an_older_program_did_not_split_are_indexed_by_maintenance(brain: Brain) -> None:
+    stored(brain, "发布用\U0001f680标记", kind="fact")
+    stored(brain, "Releases are marked", kind="fact")
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         execute = tx.work.connection.execute
-        execute(update(memories).values(reading='[1,0,0,[],"",""]'))
+        execute(update(memories).values(reading='[2,0,0,[],"",""]'))
         execute(text("DELETE FROM memory_text"))
-        add = "INSERT INTO memory_text (rowid, text) SELECT id, 'Use it for releases' FROM memories"
-        execute(text(add))
+        # Only what is split otherwise is indexed again: this word stands for the old index.
+        execute(text("INSERT INTO memory_text (rowid, text) SELECT id, 'old' FROM memories"))
     [word] = extra_words("\U0001f680")
-    assert lexical(brain.services.store, word) == []
-    assert counted(brain) == {"reread": 1}
-    assert lexical(brain.services.store, word) == lexical(brain.services.store, "releases") != []
+    assert counted(brain) == {"reread": 2}
+    [spaced] = lexical(brain.services.store, "发布")
+    assert lexical(brain.services.store, word) == [spaced]
+    [unchanged] = lexical(brain.services.store, "old")
+    assert unchanged != spaced
 
 
 def test_maintenance_killed_after_any_step_changes_each_memory_once(

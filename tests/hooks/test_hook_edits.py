@@ -22,7 +22,7 @@ from commonbrain.storage.sqlite.driver import driver, may_mention
 from commonbrain.storage.sqlite.engine import SQLITE
 from commonbrain.testing.builders import FakeClock
 from commonbrain.text.commands import read_commands
-from commonbrain.text.normalisation import indexed_text
+from commonbrain.text.search_words import indexed_text
 from commonbrain.text.tokens import estimate
 from tests.hooking import SESSION, call_hook
 

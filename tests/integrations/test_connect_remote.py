@@ -7,7 +7,10 @@ import stat
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -390,6 +393,69 @@ def test_link_that_was_exchanged_connects_another_client_by_the_same_key() -> No
     assert connected.status == 0
     assert path.read_text() == SECRET
     assert str(path) in str(connect("codex", LOCAL, force=True).before)
+
+
+class Joining(ThreadingHTTPServer):
+    """Exchanges one link; before it answers the first run, a second one of the same ends."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), JoinHandler)
+        self.link = f"http://127.0.0.1:{self.server_port}/join#cb_acme_1a2b3c4d_{'0' * 48}"
+        self.is_used = False
+        self.second: subprocess.CompletedProcess[bytes] | None = None
+        self.left: Sequence[str] = ()
+        """What files the second run has left, as long as the first one waits."""
+
+    def connect(self) -> subprocess.CompletedProcess[bytes]:
+        words = [sys.executable, "-m", "commonbrain", "connect", "codex", "--url", self.link]
+        return subprocess.run(
+            words, env=clean_environment(), check=False, capture_output=True, timeout=TIMEOUT_S
+        )
+
+
+class JoinHandler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, Joining)
+        if server.is_used:
+            self._answer(401, {"detail": "This link was used.", "code": "used", "hint": "Ask."})
+            return
+        server.is_used = True
+        server.second = server.connect()
+        server.left = [path.read_text() for path in Path.home().rglob("*") if path.is_file()]
+        self._answer(200, {"key": SECRET})
+
+    def _answer(self, status: int, body: dict[str, str]) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's name
+        """Write nothing."""
+
+
+@pytest.mark.requirement("ST-24")
+def test_link_that_two_runs_exchange_at_once_connects_the_one_and_leaves_nothing_of_the_other(
+    home: Path,
+) -> None:
+    with Joining() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        first = server.connect()
+        server.shutdown()
+
+    assert server.second is not None
+    assert server.second.returncode != 0
+    assert b"This link was used." in server.second.stderr
+    # The first run's key still had its place, and there was no configuration.
+    assert [text.strip() for text in server.left] == [""]
+    assert first.returncode == 0, first.stderr
+    entry = entry_of("codex", (home / ".codex" / "config.toml").read_text())
+    key_file = Path(entry["args"][-1])
+    assert key_file.read_text() == f"{SECRET}\n"
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert [*key_file.parent.iterdir()] == [key_file]
 
 
 def test_link_of_an_invitation_without_its_end_is_refused() -> None:

@@ -204,6 +204,19 @@ def test_traces_are_stored_for_their_retention_time_only(path: Path) -> None:
         assert [trace["query"] for trace in traces(brain)] == ["tail"]
 
 
+def test_old_traces_are_looked_for_once_an_hour(path: Path) -> None:
+    clock = FakeClock()
+    with a_brain(path, clock=clock) as brain:
+        counts: list[int] = []
+        minute = timedelta(minutes=1)
+        for later in (0 * minute, timedelta(days=90) - 30 * minute, 45 * minute, 30 * minute):
+            clock.move(later)
+            brain.recall("comet")
+            brain.services.journal.flush()
+            counts.append(len(traces(brain)))
+        assert counts == [1, 2, 3, 3]
+
+
 def test_configured_share_of_the_traces_is_stored() -> None:
     half = RecallLogPolicy(share=0.5)
     assert sum(half.takes(number << 10) for number in range(2048)) == 1024

@@ -64,6 +64,7 @@ def filled_database(
             a_guarded_brain(folder / "brain.db", clock=FakeClock()) as owner,
         ):
             contents = fill(owner)
+        postgres.seal(database.name)
         yield folder, contents, database.name
 
 

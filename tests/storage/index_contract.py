@@ -15,10 +15,11 @@ from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.text.normalisation import extra_words
+from commonbrain.text.search_words import extra_words, names_to_repeat
 from tests.storage.store_steps import (
     EMBEDDER,
     OpenStore,
@@ -163,7 +164,8 @@ class IndexContract:
             ("Use \U0001f680 for releases", "Use \U0001f41b for bugs", "\U0001f680"),
             ("a81bc81d broke it", "a81bc82d broke it", "a81bc81de00b2f9b"),
             ("a81bc81de00b2f9b broke it", "a81bc82d broke it", "a81bc81"),
-            ("\u6211\u4eec\u7528React\u5199", "\u6211\u4eec\u7528Vue\u5199", "React"),
+            ("我们用React写", "我们用Vue写", "React"),
+            ("端口是\uff18\uff10\uff18\uff10", "端口是9090", "8080"),
         ],
     )
     def test_hashes_emoji_and_embedded_names_are_found(
@@ -172,6 +174,28 @@ class IndexContract:
         put(store, a_memory(1, text), a_memory(2, others), a_memory(3, "Ours", tags=(asked,)))
 
         assert sorted(lexical(store, *(extra_words(asked) or [asked.lower()]))) == [1, 3]
+
+    @pytest.mark.requirement("RT-41")
+    @pytest.mark.parametrize(
+        ("right", "others", "asked"),
+        [
+            ("我们用React写前端", ("后端是Go写的", "什么都不用改"), "前端用什么"),
+            ("我们用React写前端", ("数据库怎么升级", "怎么升级网关"), "React怎么升级"),
+            ("サーバーが止まった", ("メモが止まった", "データが消える"), "オーバーサーバ"),
+            ("設定を戻す", ("設計をする", "予定を決める"), "何に戻した?"),
+            ("서버를 다시 켠다", ("화면을 다시 켠다", "로그를 본다"), "서버는 왜"),
+            ("세션은 Redis에서 읽는다", ("세션은 파일에서 읽는다", "읽는다"), "Redis는 세션"),
+            ("เก็บแคชไว้ในRedis", ("ใช้ที่ทำงาน", "ที่ไหนใช้ก็ได้"), "ใช้Redisที่ไหน"),
+            ("หน้าชำระเงิน", ("หน้าค้นหา", "รายงาน"), "ชำระ"),
+        ],
+    )
+    def test_rarest_words_decide_in_scripts_without_blanks(
+        self, store: Store, right: str, others: Sequence[str], asked: str
+    ) -> None:
+        put(store, *(a_memory(id_, text) for id_, text in enumerate((*others, right), 1)))
+        terms = search_terms(asked)
+
+        assert lexical(store, *terms, *names_to_repeat(terms))[0] == 3
 
     def test_memory_is_found_by_its_tags_project_and_label(self, store: Store) -> None:
         put(store, a_memory(1, "tea", tags=("oolong",), project="kettle", label="drink"))

@@ -9,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.model.links import Basis
-from commonbrain.text.changes import find_change
+from commonbrain.text.changes import find_change, may_change
+from commonbrain.text.reading import read_undated
+from commonbrain.text.words import read_words
 
 WORDS = st.lists(
     st.sampled_from(
@@ -247,6 +249,14 @@ def test_text_changes_nothing_that_it_repeats(older: str, more: str) -> None:
 @given(WORDS, WORDS)
 def test_every_pair_of_texts_is_judged(older: str, newer: str) -> None:
     assert find_change(older, newer) in {*Basis, None}
+
+
+@example("Anna", "Ben owns the cache.", "Anna owns the cache. Now `pool size` = 8, not 4.")
+@given(WORDS, WORDS | st.text(max_size=80), WORDS)
+def test_stored_words_of_a_text_rule_out_no_change(headline: str, older: str, newer: str) -> None:
+    stems = read_undated(headline, older).stems
+    assert stems >= {word.key for word in read_words(older) if word.is_content}
+    assert find_change(older, newer) is None or may_change(newer, words=stems)
 
 
 def test_hostile_statement_is_read_in_little_time(subtests: pytest.Subtests) -> None:

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.text.search_words import count_words
 from commonbrain.text.segmentation import (
     CHUNK_WORDS_MAX,
     CHUNK_WORDS_MIN,
-    count_words,
     passages,
     split,
     split_sentences,

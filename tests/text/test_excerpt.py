@@ -35,6 +35,24 @@ def test_excerpt_is_the_matching_sentence_or_the_opening(
             assert excerpt(text, Sought(terms), chars=30) == output
 
 
+@pytest.mark.requirement("RT-42")
+@pytest.mark.parametrize(
+    ("text", "term", "output"),
+    [
+        ("先写文档。然后用React写前端。最后测试。", "react", "[...] 然后用React写前端。 [...]"),
+        ("先写文档。然后用React写前端。最后测试。", "前端", "[...] 然后用React写前端。 [...]"),
+        ("เริ่มก่อน\nกู้ข้อมูลด้วยมือ\nจบแล้ว", "กข", "[...] กู้ข้อมูลด้วยมือ [...]"),
+        ("Да. Дай Redisй. Да.", "redis", "[...] Дай Redisй. [...]"),
+        ("Да. Жим. Дай им. Да.", "им", "[...] Дай им. [...]"),
+        (f"{'前' * 150}\uff0c{'后端' * 75}", "后端", f"[...] {'后端' * 75}"),
+    ],
+)
+def test_excerpt_of_a_text_in_another_script_has_the_word(
+    text: str, term: str, output: str
+) -> None:
+    assert excerpt(text, Sought([term]), chars=len(output) + 7) == output
+
+
 def test_rare_word_outweighs_a_word_of_every_sentence() -> None:
     text = "The shop is old. The shop is big. The shop has a cat. The shop is far."
     assert "cat" in excerpt(text, Sought(["shop", "cat"]), chars=32)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import full_text
 from commonbrain.text.headlines import derive_headline, shorten_to_headline
+from commonbrain.text.search_words import count_words
 
 LINES = st.sampled_from(
     [
@@ -180,3 +181,25 @@ def test_headline_fits_and_contains_only_words_of_the_text(body: str) -> None:
 def test_headline_with_other_words_is_added_to_the_full_text() -> None:
     assert full_text("Use C++", "Use C") == "Use C++\nUse C"
     assert full_text("Bob leads Ana", "Ana leads Bob") == "Bob leads Ana\nAna leads Bob"
+
+
+@pytest.mark.requirement("RT-42")
+@pytest.mark.parametrize(
+    ("body", "headline"),
+    [
+        (
+            "图形验证码只在同一个地址连续输错五次密码之后才出现\uff0c产品坚持不要一上来就弹。",
+            "图形验证码只在同一个地址连续输错五次密码之后才出现…",
+        ),
+        (
+            "รหัสผ่านของผู้ดูแล ต้องยาวอย่างน้อยสิบหกตัวอักษรและเปลี่ยนทุกสามเดือน",
+            "รหัสผ่านของผู้ดูแล…",
+        ),
+        ("订单服务归青松组管\uff0c改表结构之前先评审。", None),
+    ],
+)
+def test_words_of_a_headline_are_counted_in_scripts_without_blanks(
+    body: str, headline: str | None
+) -> None:
+    assert derive_headline(body) == (headline or body)
+    assert count_words(derive_headline(body)) <= HEADLINE_WORDS_MAX

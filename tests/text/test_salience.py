@@ -64,6 +64,14 @@ def test_full_plain_statement_has_the_salience_of_its_kind(subtests: pytest.Subt
             assert salience(kind, text) == KINDS[kind].salience
 
 
+@pytest.mark.requirement("RT-42")
+@pytest.mark.parametrize(
+    "text", ["图形验证码只在连续输错五次密码之后出现", "ตั้งเวลาหมดอายุของรหัสผ่านไว้สามสิบวันนับจากวันแรก"]
+)
+def test_statement_without_blanks_has_the_salience_of_its_kind(text: str) -> None:
+    assert salience(Kind.FACT, f"{text}\uff0c4812 ABC") == KINDS[Kind.FACT].salience
+
+
 @pytest.mark.requirement("WP-30")
 def test_deadline_and_names_raise_salience() -> None:
     assert salience(Kind.TASK, "Call Ben", due=True) > salience(Kind.TASK, "Call Ben")

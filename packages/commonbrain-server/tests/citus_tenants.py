@@ -27,6 +27,7 @@ def distributed_store(citus: CitusServer, monkeypatch: pytest.MonkeyPatch) -> It
         output_of("--store", database.owner, "store", "upgrade", "--grant", citus.program)
         output_of("--store", database.owner, "store", "distribute")
         monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
+        monkeypatch.setenv("COMMONBRAIN_AS_OWNER", "true")
         yield database
 
 

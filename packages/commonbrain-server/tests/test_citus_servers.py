@@ -42,7 +42,9 @@ def test_shards_are_moved_to_a_new_worker_while_tenants_write(citus: CitusServer
         assert all(finding.is_sound for finding in store.examine())
 
 
-def test_isolating_a_large_tenant_to_its_own_shard_loses_no_write(citus: CitusServer) -> None:
+def test_large_tenant_gets_a_shard_of_its_own_and_moves_while_it_writes(
+    citus: CitusServer,
+) -> None:
     with citus.database() as database, closing(database.opened()) as store:
         large, _ = on_each_worker(citus, store, database)
         with writing(store, large) as (writer,):
@@ -53,7 +55,13 @@ def test_isolating_a_large_tenant_to_its_own_shard_loses_no_write(citus: CitusSe
                 database=database.name,
             )
             writer.wait_for_more()
+            before = citus.place_of(large, database=database.name)
+            [other] = [node for node in citus.nodes if node is not before]
+            citus.move(large, to=other, database=database.name)
+            assert citus.place_of(large, database=database.name) is other
+            writer.wait_for_more()
 
+        assert not writer.refused
         assert not writer.lost()
         assert all(finding.is_sound for finding in store.examine())
         with store.snapshot(large) as tx:

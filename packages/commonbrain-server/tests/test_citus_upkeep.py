@@ -31,6 +31,14 @@ TEXT_SEARCH: LiteralString = (
     "UNION ALL SELECT oid FROM pg_ts_dict WHERE dictname = 'commonbrain_stem'"
 )
 
+OF_AUTHORITY = ("memories", "jobs", "changes", "notes", "links", "annotations")
+"""The tables that migrations since the first release gave a column."""
+HAVING_AUTHORITY: LiteralString = (
+    "SELECT success, result FROM run_command_on_shards(%s::text::regclass, "
+    "'SELECT count(*) FROM pg_attribute WHERE attrelid = ''%%s''::regclass "
+    "AND attname = ''authority'' AND NOT attisdropped')"
+)
+
 
 def distributed(database: Database) -> DistributeResult:
     return distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
@@ -65,18 +73,17 @@ def test_filled_store_is_distributed_with_every_row_and_answers_the_same(
 
 
 @pytest.mark.requirement("DO-24")
-def test_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
-    citus: CitusServer,
-) -> None:
+def test_store_of_the_first_release_is_upgraded_on_every_server(citus: CitusServer) -> None:
     with citus.database() as database:
         with closing(database.opened()) as store:
             put(store, a_memory(1, "tea is ready"))
         before = citus.ask(TEXT_SEARCH, database=database.name)
         change(
             database,
-            "DROP TABLE page_sessions",
-            "DROP INDEX ix_memories_rules",
-            "UPDATE alembic_version SET version_num = '0019'",
+            *(f"ALTER TABLE {table} DROP COLUMN authority" for table in OF_AUTHORITY),
+            "DROP INDEX ix_memories_pinned",
+            "DROP INDEX ix_memories_source",
+            "UPDATE alembic_version SET version_num = '0023'",
         )
 
         upgrade_postgres(
@@ -84,10 +91,9 @@ def test_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
         )
 
         assert distributed(database).was_complete
-        placed = citus.ask(
-            "SELECT logicalrelid::text FROM pg_dist_partition", database=database.name
-        )
-        assert ("page_sessions",) in placed
+        for table in OF_AUTHORITY:
+            columns = citus.ask(HAVING_AUTHORITY, table, database=database.name)
+            assert {*columns} == {(True, "1")}
         # Programs that run meanwhile search by it.
         assert citus.ask(TEXT_SEARCH, database=database.name) == before
         with closing(database.opened()) as store:

@@ -21,7 +21,7 @@ from commonbrain_server.postgres.opening import (
     preview_distribution,
     upgrade_postgres,
 )
-from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
+from commonbrain_server.postgres.vectors import vector_index_name
 from sqlalchemy import create_engine, make_url
 
 from commonbrain.model.errors import RejectedError
@@ -33,6 +33,8 @@ from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.postgres import Database
 from tests.storage.store_steps import EMBEDDER, SPACE, lexical, put, query_scope, stored
+
+pytestmark = pytest.mark.of_one_server
 
 PARTED = {"vectors", "field_vectors", "memory_text", "atom_text"}
 FOREIGN = (
@@ -251,15 +253,15 @@ def test_catalogue_lists_the_tables_with_local_rows(database: Database, store: S
     assert {(table, target) for table, _, target in progress.references} == {*references()}
 
 
-def test_vector_search_width_is_the_same_in_a_distributed_store(store: Store) -> None:
+def test_vector_search_continues_also_in_a_distributed_store(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
 
-    def widely() -> str:
+    def scan() -> str:
         with store.snapshot(LOCAL_TENANT) as tx:
             run = tx.work.connection.exec_driver_sql
-            return run("SELECT current_setting('hnsw.ef_search')").scalar_one()
+            return run("SELECT current_setting('hnsw.iterative_scan')").scalar_one()
 
-    on_one = widely()
+    on_one = scan()
     dialect.is_distributed = True
-    assert widely() == on_one == EF_SEARCH
+    assert scan() == on_one == "relaxed_order"

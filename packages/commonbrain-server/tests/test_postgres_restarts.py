@@ -3,10 +3,12 @@
 A database that refuses connections is, for its clients, one whose server restarts.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,12 +17,17 @@ from commonbrain_server.postgres.store import PostgresStore
 from psycopg import sql
 from sqlalchemy import ExceptionContext, event, text
 
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.builders import FakeClock, a_memory
+from commonbrain.testing.builders import FakeClock, a_brain, a_memory, use_store_opener
 from tests.postgres import END_ALL, Database, Server
+from tests.processes import until
+from tests.serving import an_app, calling
 from tests.storage.store_steps import SPACE, put, stored
 
 
@@ -115,3 +122,39 @@ def test_server_that_stays_away_is_waited_for_once(restarting: Restarting) -> No
             stored(store, 1)
         assert raised.value.code == "store_down"
         assert (restarting.refused == 1) is fails_at_once
+
+
+@pytest.mark.requirement("DO-30")
+async def test_calls_of_a_server_that_restarts_wait_without_a_thread(
+    restarting: Restarting,
+) -> None:
+    store = restarting.opened()
+    put(store, a_memory(1, "tea is ready"))
+    # A call waits for a thread for a third of this, which is less than the restart takes.
+    threads = ThreadLimiter(1, seconds_max=9, is_held=store.is_restarting)
+    restarting.go(back_after=5)
+
+    first = asyncio.create_task(threads.run(lambda: stored(store, 1)))
+    await asyncio.to_thread(until, store.is_restarting)
+    others = [threads.run(lambda: stored(store, 1)) for _ in range(4)]
+
+    assert [set(one) for one in await asyncio.gather(first, *others)] == [{1}] * 5
+    assert restarting.refused == 5
+    threads.close()
+
+
+@pytest.mark.requirement("DO-31")
+def test_readiness_is_answered_while_the_server_is_away(restarting: Restarting, path: Path) -> None:
+    def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 as it is called
+        return restarting.opened()
+
+    with use_store_opener(opened):
+        app = an_app(a_brain(path))
+    with calling(app, None) as client:
+        assert client.get("/readyz").is_success
+        restarting.go()
+        reply = client.get("/readyz")
+
+    assert (reply.status_code, reply.json()["code"]) == (503, "store_down")
+    # Each is a second after the one before.
+    assert restarting.refused <= 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation
@@ -27,10 +27,14 @@ MESSAGE = a_memory(3, "Tea?", kind=Kind.MESSAGE, detail=MessageDetail(sender="Bo
 BY_MEMORY: dict[OptionalRows, Memory] = {
     OptionalRows.ENTITIES: a_memory(3, "Tea is hot", tags=("tea",)),
     OptionalRows.MESSAGES: MESSAGE,
+    OptionalRows.PINNED: a_memory(3, "Tea is hot", pinned=True),
+    OptionalRows.RULES: a_memory(3, "Lock the vault", kind=Kind.RULE, detail=RuleDetail()),
     OptionalRows.SKILLS: a_memory(3, "Lock the vault", kind=Kind.RULE, detail=SKILL),
+    OptionalRows.TASKS: a_memory(3, "Lock the vault", kind=Kind.TASK, detail=TaskDetail()),
     OptionalRows.TOPICS: a_memory(3, "Tea is hot", topics=("tea",)),
 }
-# A fifth of all rows is of a tenant without people, topics and skills, which the others have.
+# A fifth of all rows is of a tenant without people, topics, skills and pinned memories, which the
+# others have.
 MANY_TENANTS = """
 SET session_replication_role = replica;
 CREATE TEMPORARY TABLE drawn AS SELECT n, n % 5 = 0 AS is_own,
@@ -42,6 +46,13 @@ INSERT INTO entities (tenant_id, memory_id, type, name, position) SELECT tenant,
 INSERT INTO rules (tenant_id, memory_id, kind, body, severity, skill, must_ack)
     SELECT tenant, n, 'rule', '', 'info', CASE WHEN NOT is_own THEN to_json(n) END, false
     FROM drawn;
+INSERT INTO tasks (tenant_id, memory_id, kind, body, status, priority, must_ack)
+    SELECT tenant, n, 'task', '', 'open', 'medium', false FROM drawn;
+INSERT INTO memories (tenant_id, id, kind, headline, state, scope, agent, trust, confidence,
+    salience, rating, pinned, auto_captured, semantic_hash, recorded_at, occurred_at, access_count,
+    superseded_count, payload)
+    SELECT tenant, n, 'fact', '', 'active', 'team', '', 'user_claim', 1, 1, 0, NOT is_own, false,
+    n, n, n, 0, 0, json_build_object() FROM drawn;
 INSERT INTO messages (tenant_id, memory_id, kind, body, recipients, priority)
     SELECT tenant, n, 'message', '', '[]', 'normal' FROM drawn;
 INSERT INTO annotations (tenant_id, id, memory_id, text, agent, trust, at)

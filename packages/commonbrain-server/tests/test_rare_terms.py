@@ -100,9 +100,20 @@ def test_narrow_scope_widens_the_search_or_reads_everything(subtests: pytest.Sub
             assert wider(reach, allowed=allowed, limit=60, size=size) == wider_reach
 
 
-def test_large_shared_index_is_searched_with_more_candidates() -> None:
+@pytest.mark.requirement("PF-17")
+def test_larger_tenant_is_searched_with_more_codes_but_a_smaller_share() -> None:
+    some, many = (Size(memories=memories, average_words=40) for memories in (20_000, 1_000_000))
+
+    assert 250 < some.codes < 500
+    assert 3_500 < many.codes < 4_500
+
+
+@pytest.mark.requirement("PF-17")
+def test_index_returns_at_once_what_a_search_needs_with_what_others_have_in_it() -> None:
     alone = Size(memories=40_000, average_words=40)
     among_others = Size(memories=40_000, average_words=40, common_terms=40_000)
+    many = Size(memories=1_000_000, average_words=40)
 
-    assert ef_search(alone) < ef_search(among_others)
-    assert ef_search(among_others) == ef_search(Size(memories=80_000, average_words=40))
+    assert alone.codes < ef_search(alone.codes, size=alone) < 1.5 * alone.codes
+    assert ef_search(alone.codes, size=among_others) >= 2 * alone.codes
+    assert 800 < ef_search(many.codes, size=many) <= 1000

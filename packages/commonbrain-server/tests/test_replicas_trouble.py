@@ -9,19 +9,23 @@ from time import monotonic
 
 import psycopg
 import pytest
+from commonbrain_server.postgres.opening import open_postgres
 from commonbrain_server.postgres.replicas import REST_S, Position
+from psycopg import sql
 from sqlalchemy import event, make_url
 from test_replicas import ids, reads, replicas
 
 from commonbrain.clock import UNTIL
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaTrouble
-from commonbrain.testing.builders import a_memory
+from commonbrain.testing.builders import FakeClock, a_memory
 from tests.faults.proxies import Proxy
+from tests.postgres import END_ALL
 from tests.processes import TIMEOUT_S
 from tests.replicas import Pair, port_of, run_replica, wait_until
-from tests.storage.store_steps import put
+from tests.storage.store_steps import SPACE, put, stored
 
 pytestmark = pytest.mark.part("distributed")
 
@@ -164,3 +168,33 @@ def test_replica_on_an_old_timeline_answers_nothing(pair: Pair) -> None:
             with pair_of_now.opened() as store:
                 at = make_url(following).port
                 wait_until(lambda: store.read(LOCAL_TENANT, port_of) == at)
+
+
+def test_store_of_two_hosts_goes_on_where_the_standby_is_promoted(pair: Pair) -> None:
+    with ExitStack() as opened:
+        promoted = opened.enter_context(run_replica(pair.server.url))
+        ports = [make_url(one).port for one in (promoted, pair.server.url)]
+        hosts = [f"127.0.0.1:{port}" for port in ports]
+        query = {"host": hosts, "target_session_attrs": "read-write"}
+        both = make_url(pair.database.program)._replace(host=None, port=None).set(query=query)
+        store = open_postgres(
+            both.render_as_string(hide_password=False),
+            space=SPACE,
+            clock=FakeClock(),
+            lock_timeout_s=LOCK_TIMEOUT_S,
+        )
+        opened.callback(store.close)
+        put(store, a_memory(1, "tea is ready"))
+        assert store.read(LOCAL_TENANT, port_of) == ports[1]
+        replace(pair, standby=promoted).catch_up()
+
+        with psycopg.connect(promoted, autocommit=True) as superuser:
+            superuser.execute("SELECT pg_promote()")
+        with psycopg.connect(pair.server.url, autocommit=True) as before:
+            name = sql.Identifier(pair.database.name)
+            before.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
+            before.execute(END_ALL, [pair.database.name])
+
+        put(store, a_memory(2, "tea is cold"))
+        assert set(stored(store, 1, 2)) == {1, 2}
+        assert store.read(LOCAL_TENANT, port_of) == ports[0]

@@ -165,6 +165,26 @@ def test_server_with_unsafe_or_invalid_options_does_not_start(
     assert "Serving" not in done.err
 
 
+@pytest.mark.requirement("ST-25")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_server_whose_port_is_taken_makes_and_logs_no_link(path: Path, workers: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            command(path, "serve", "--port", port, "--workers", workers),
+            capture_output=True,
+            check=False,
+            env=clean_environment(),
+            timeout=TIMEOUT_S,
+        )
+
+    assert done.returncode != 0
+    assert b"in use" in done.stderr
+    assert b"join#" not in done.stderr
+    keys = run_brain("--store", str(path), "key", "list", "--json")
+    assert json.loads(keys.out)["keys"] == []
+
+
 def test_server_exits_with_an_error_if_its_store_cannot_be_opened(path: Path) -> None:
     path.write_bytes(b"This is no store." * 100)
     line = command(path, "serve", "--open", "--workers", "2")

@@ -13,7 +13,7 @@ from commonbrain.testing.builders import a_memory
 from tests.postgres import Database
 from tests.storage.store_steps import lexical, put
 
-pytestmark = pytest.mark.part("distributed")
+pytestmark = [pytest.mark.of_one_server, pytest.mark.part("distributed")]
 
 
 def test_preview_is_a_script_whose_plain_part_runs_unchanged(database: Database) -> None:

@@ -35,6 +35,8 @@ _QUEUE_SHARE: Final = 1 / 3
 An overloaded server that lets every call wait to its deadline works for clients that have given up.
 """
 _RETRY_AFTER_S: Final = 5
+_HELD_S: Final = 0.1
+"""How often a call that is held before it takes a thread looks whether it may."""
 _AFTER_S: Final = 0.1
 """The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
@@ -54,11 +56,6 @@ def enter_counting_lane(caller: Caller) -> None:
     Slow calls of the caller must not delay the count that limits it.
     """
     _LANE.set(f"count {caller.tenant}/{caller.agent}")
-
-
-def leave_lanes() -> None:
-    """Make the calls of the present task those of the server itself, which no lane limits."""
-    _LANE.set("")
 
 
 @dataclass(slots=True)
@@ -171,12 +168,18 @@ class ThreadLimiter:
         *,
         seconds_max: float | None = None,
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Start `at_once` threads; each call runs inside the context that `around` returns."""
+        """Start `at_once` threads; each call runs inside the context that `around` returns.
+
+        Calls wait without a thread as long as `is_held`, as the store restarts: those that wait in
+        threads already are enough.
+        """
         self._pool = _FairPool(at_once)
         self._seconds_max = seconds_max
         self._queue_s = (seconds_max or 0) * _QUEUE_SHARE
         self._around = around
+        self._is_held = is_held
 
     async def run(
         self,
@@ -202,20 +205,23 @@ class ThreadLimiter:
 
         """
         context = copy_context()
+        until = monotonic() + (self._seconds_max or 0)
         if self._seconds_max is not None:
-            context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
+            context.run(UNTIL.set, until + _AFTER_S)
         lane = _LANE.get()
         try:
+            while self._is_held() and monotonic() < until - self._queue_s:  # noqa: ASYNC110 no event
+                await asyncio.sleep(_HELD_S)
             future = self._pool.submit(lambda: context.run(self._inside, call), lane=lane)
-        except RuntimeError:
-            # The process ends.
+        except (RuntimeError, asyncio.CancelledError):
+            # The process ends, or the caller is gone.
             on_end()
             raise
         future.add_done_callback(lambda _: on_end())
         answer = asyncio.wrap_future(future)
         try:
             with self._shielded():
-                if await self._wait(answer, future):
+                if await self._wait(answer, future, until=until):
                     # No variable has the error: its traceback would hold the call until the next
                     # garbage collection.
                     raise self._refused(lane, on_refusal)
@@ -231,7 +237,7 @@ class ThreadLimiter:
             answer.cancel()
             future.cancel()
 
-    async def _wait(self, answer: asyncio.Future[_T], future: Future[_T]) -> bool:
+    async def _wait(self, answer: asyncio.Future[_T], future: Future[_T], *, until: float) -> bool:
         """Wait for the end of a call, at most for its time; return whether it got no thread."""
         if self._seconds_max is None:
             await asyncio.wait({answer})
@@ -242,7 +248,7 @@ class ThreadLimiter:
         # A call that has started, or ended, cannot be cancelled.
         if future.cancel():
             return True
-        await asyncio.wait({answer}, timeout=self._seconds_max - self._queue_s)
+        await asyncio.wait({answer}, timeout=max(until - monotonic(), 0))
         return False
 
     def _shielded(self) -> AbstractContextManager[object]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any, Final
 from urllib.parse import SplitResult
 
@@ -40,7 +41,7 @@ from commonbrain.integrations import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.hook_runs import HookRuns, state_folder
 from commonbrain.runtime.remote import (
     KEY_VARIABLE,
@@ -300,25 +301,15 @@ def _read_invitation(options: ConnectOptions) -> tuple[ConnectOptions, ConnectRe
 
 def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
     """Ask for a key at the terminal, unless it is given in another way."""
-    needs_key = connect_options.url is not None and not (
-        connect_options.remove or connect_options.no_key or connect_options.key_file
-    )
-    if (
-        connect_options.key_file is not None
-        and not connect_options.remove
-        and read_key(connect_options.key_file) is None
-    ):
-        raise InvalidInputError(
-            f"{connect_options.key_file} is empty.", hint="Give a file with the key in it."
-        )
-    if (
-        connect_options.url is None
-        or not needs_key
-        or KEY_VARIABLE in os.environ
-        or not sys.stdin.isatty()
-    ):
+    key_file, url = connect_options.key_file, connect_options.url
+    if connect_options.remove:
         return None
-    at = endpoint(connect_options.url)
+    if key_file is not None and read_key(key_file) is None:
+        raise InvalidInputError(f"{key_file} is empty.", hint="Give a file with the key in it.")
+    is_given = connect_options.no_key or key_file is not None or KEY_VARIABLE in os.environ
+    if url is None or is_given or not sys.stdin.isatty():
+        return None
+    at = endpoint(url)
     question = f"Key for {at.netloc} (none: {KEY_VARIABLE} will hold it)"
     key = validate_key(typer.prompt(question, default="", show_default=False, hide_input=True))
     if key is None:
@@ -342,29 +333,33 @@ def _keys_folder() -> Path:
 
 def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     """Write a key to its file, which only its owner can read; it is never shown."""
+    path, server = typed_key.path, typed_key.invited_to
     if is_dry_run:
-        print_line(f"The key would go to {typed_key.path}.")
+        print_line(f"The key would go to {path}.")
         return
-    path, key, server = typed_key.path, typed_key.key, typed_key.invited_to
     before = read(path)
-    if server is not None:
-        if before and not before.isspace():
-            print_line(f"The link was exchanged before: the key is in {path}.")
-            return
-        # The link works once: be certain first that its key can be written.
-        reserved = " " * _KEY_CHARS_MAX
-        apply(ConfigEdit(path=path, before=before, after=reserved, has_backup=True))
-        try:
-            key = exchange_invitation(server, key)
-        except CommonbrainError:
-            # Another run may have exchanged the link meanwhile, and written its key there.
-            if read(path) == reserved:
-                path.unlink()
-            raise
-        before = read(path)
-    is_reserved = server is not None
-    apply(ConfigEdit(path=path, before=before, after=f"{key}\n", has_backup=is_reserved))
+    if server is None:
+        apply(ConfigEdit(path=path, before=before, after=f"{typed_key.key}\n"))
+    elif before:
+        print_line(f"The link was exchanged before: the key is in {path}.")
+        return
+    else:
+        _exchange(typed_key.key, server, path=path)
     print_line(f"The key is in {path}.")
+
+
+def _exchange(invitation: str, server: str, *, path: Path) -> None:
+    """Exchange an invitation for a key, and write it; another run may try the same meanwhile."""
+    # The link works once: be certain first that its key can be written.
+    place = path.with_name(f".{path.name}.{token_hex(_DIGITS)}")
+    reserved = " " * _KEY_CHARS_MAX
+    apply(ConfigEdit(path=place, before=None, after=reserved))
+    try:
+        written = f"{exchange_invitation(server, invitation)}\n"
+        apply(ConfigEdit(path=place, before=reserved, after=written, has_backup=True))
+        place.replace(path)
+    finally:
+        place.unlink(missing_ok=True)
 
 
 def _print_remaining_keys(changes: Sequence[ConfigEdit]) -> None:

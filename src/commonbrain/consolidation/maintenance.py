@@ -33,7 +33,7 @@ from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
 from commonbrain.storage.retention_rules import Retention, RetentionRule
-from commonbrain.text.normalisation import extra_words
+from commonbrain.text.search_words import indexed_text
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -307,7 +307,7 @@ def _word_page(task: JobContext, reached: dict[str, object]) -> None:
 def _read_page(task: JobContext, reached: dict[str, object]) -> None:
     """Read texts that another version of this program stored, so that no recall has to.
 
-    Its full text may lack the extra words of a text, too.
+    Its full text may have other words of a text, too.
     """
     after = cast("int", reached.get(_READ, 0))
     with task.services.store.snapshot(task.caller.tenant) as tx:
@@ -315,7 +315,8 @@ def _read_page(task: JobContext, reached: dict[str, object]) -> None:
     with task.step() as tx:
         _count(reached, "reread", more=tx.memories.read_again(page))
         for one in tx.memories.get(page).values():
-            if one.state in FINDABLE_STATES and extra_words(f"{one.text} {one.keywords}"):
+            words = f"{one.text} {one.keywords}"
+            if one.state in FINDABLE_STATES and indexed_text(words) != words:
                 tx.index.reword(one)
         _go_on(reached, page, key=_READ, end="read")
         task.save_progress(tx, _WORDING, reached=reached)

@@ -23,7 +23,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
 from commonbrain.model.support import may_dispute, may_outdate
 from commonbrain.storage.change_log import predecessors
-from commonbrain.text.changes import find_change
+from commonbrain.text.changes import find_change, may_change
 from commonbrain.text.repetition import carries_out
 
 if TYPE_CHECKING:
@@ -149,7 +149,11 @@ def changed_by(tx: Transaction, id_: int) -> Memory | None:
 def _basis(older: Memory, newer: Memory) -> Basis | None:
     if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
         return Basis.ANNOUNCED
-    return find_change(_statement(older), _statement(newer))
+    stated, statement = _statement(older), _statement(newer)
+    # Most neighbours speak of something else, as their stored words show, which lack the subject.
+    if stated == older.body and not may_change(statement, words=older.reading.stems):
+        return None
+    return find_change(stated, statement)
 
 
 def _statement(memory: Memory) -> str:

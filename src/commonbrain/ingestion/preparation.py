@@ -67,6 +67,7 @@ from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise, normalise_draft, without_injected_context
 from commonbrain.text.preferences import is_of_user
 from commonbrain.text.reading import read_undated
+from commonbrain.text.search_words import count_words
 from commonbrain.text.segmentation import split
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def parse_drafts(
     whole = draft_of(text, **known)
     named = kind_and_label(whole.kind) if whole.kind else None
     is_atomic = named is not None and KINDS[named[0]].is_atomic
-    is_too_long = is_atomic and len(text.split()) > limits.ATOMIC_WORDS_MAX
+    is_too_long = is_atomic and count_words(text) > limits.ATOMIC_WORDS_MAX
     is_one = whole.headline is not None or (whole.kind is not None and not is_too_long)
     if is_chunked is False or (is_one and not is_chunked) or len(text) > limits.RAW_TEXT_BYTES_MAX:
         return [whole]

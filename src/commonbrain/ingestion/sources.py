@@ -130,18 +130,15 @@ def dependency_hint(context: WriteContext, memory: Memory) -> str | None:
     if not KINDS[memory.kind].suggests_dependency or not memory.references:
         return None
     there, memories = context.query_scope(_justifying(memory)), context.tx.memories
-    rules_and_facts = memories.get(
-        memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
-    )
+    named = memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
     decided = [
-        candidate
-        for candidate in rules_and_facts.values()
-        if candidate.id != memory.id
-        and (KINDS[candidate.kind].is_binding or candidate.label == _DECISION)
+        id_
+        for id_, (kind, label) in named.items()
+        if id_ != memory.id and (KINDS[kind].is_binding or label == _DECISION)
     ]
-    if not decided:
+    latest = next(iter(memories.get(decided[:1]).values()), None)
+    if latest is None:
         return None
-    latest = max(decided, key=lambda candidate: candidate.id)
     shared = ", ".join(sorted(set(latest.references) & set(memory.references)))
     own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, latest.id))
     return (

@@ -43,6 +43,7 @@ from commonbrain.security.secrets import (
 )
 from commonbrain.text.headlines import derive_headline
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.search_words import count_words
 
 
 def _with_columns(detail: Detail, given: Mapping[str, object], *, kind: Kind) -> Detail:
@@ -225,7 +226,7 @@ def _check_headline(policy: KindPolicy, headline: str) -> Rejection | None:
 
 def _check_body(policy: KindPolicy, body: str) -> Rejection | None:
     size = len(body.encode("utf-8", "replace"))
-    words = len(body.split())
+    words = count_words(body)
     if size > limits.TEXT_BYTES_MAX:
         reason = f"The body has {size:,} bytes; {limits.TEXT_BYTES_MAX:,} are allowed."
     elif policy.is_atomic and words > limits.ATOMIC_WORDS_MAX:
@@ -243,7 +244,7 @@ def _check_body(policy: KindPolicy, body: str) -> Rejection | None:
 
 
 def _warnings(policy: KindPolicy, body: str) -> tuple[str, ...]:
-    words = len(body.split())
+    words = count_words(body)
     if not policy.is_atomic or words <= limits.ATOMIC_WORDS_ADVISED:
         return ()
     return (f"{words} words is long for a {policy.kind}; {limits.ATOMIC_WORDS_ADVISED} read well.",)

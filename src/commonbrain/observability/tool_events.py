@@ -102,10 +102,10 @@ def _is_id(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventBatch:
-    """Events of one tenant to store, and the time before which older ones are deleted."""
+    """Events of one tenant to store, and the time before which older ones are deleted, if due."""
 
     events: Sequence[ToolEvent]
-    retained_since: datetime
+    retained_since: datetime | None
     uses: Sequence[FeedbackEvent] = ()
     """Feedback to attach to the recalls that returned the memories."""
 

@@ -20,8 +20,9 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.normalisation import extra_words, normalise_line
+from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.search_words import PARTICLE, extra_words, names_to_repeat, spaced
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 
 _WHEN: Final = lazy_pattern(
@@ -164,7 +165,7 @@ class QueryPlan:
     content_terms: tuple[str, ...]
     """The terms without time expressions: texts about an event seldom contain its date."""
     extra_words: tuple[str, ...] = ()
-    """Further words for the full-text search, which find hashes and emoji."""
+    """Further words for the full-text search: of hashes, emoji, and names that count again."""
     query_scope: QueryScope
     budget: Budget
     asks_when: bool = False
@@ -284,12 +285,13 @@ def plan_query(
     named = parse_time_range(query, now) if overrides.is_enabled(TIME) else None
     rest = named.rest if named else query
     period = named.period if named else None
+    terms = search_terms(query)
     return QueryPlan(
         query=query,
         original_query=query,
-        terms=search_terms(query),
+        terms=terms,
         content_terms=search_terms(rest),
-        extra_words=extra_words(query),
+        extra_words=(*extra_words(query), *names_to_repeat(terms)),
         query_scope=query_scope,
         budget=budget,
         asks_when=named is None and _WHEN.search(query) is not None,
@@ -364,7 +366,8 @@ def search_terms(query: str) -> tuple[str, ...]:
 
 def content_words(text: str, silent: frozenset[str] = _FUNCTION_WORDS) -> list[str]:
     """List the words of a text in lower case, in order, without silent ones."""
-    return [word for word in _WORD.findall(text.lower()) if word not in silent]
+    words = [word for word in _WORD.findall(spaced(text).lower()) if word not in silent]
+    return [one for one in words if one.isascii() or not silent or not PARTICLE.fullmatch(one)]
 
 
 NEEDS_REVIEW: Final = "needs_review"

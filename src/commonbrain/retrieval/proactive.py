@@ -40,7 +40,8 @@ from commonbrain.text.classification import untagged
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.prompts import typed_text
 from commonbrain.text.reports import states_decision
-from commonbrain.text.segmentation import count_words, split_sentences
+from commonbrain.text.search_words import count_words
+from commonbrain.text.segmentation import split_sentences
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -23,6 +23,7 @@ from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan, content_words
 from commonbrain.retrieval.table import GUIDANCE, SKILL
+from commonbrain.text.segmentation import begins_word
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.table import Column, Table
@@ -156,8 +157,7 @@ def _repeated(plan: QueryPlan, table: Table) -> Sequence[float]:
     values: list[float] = []
     for memory in table.memories:
         text = memory.text[:_SCANNED_CHARS]
-        lower = text.lower()
-        if sum(lower.count(term) > _SAID_MAX for term in terms) <= 1:
+        if sorted(map(text.lower().count, terms))[-2:-1] <= [_SAID_MAX]:
             # At least two terms must be repeated. Counting word by word takes longer.
             values.append(0.0)
             continue
@@ -290,13 +290,13 @@ def score(table: Table) -> None:
     weights = plan.overrides.of(FEATURE_WEIGHTS)
     totals = sum(columns[name] * weight for name, weight in weights.items() if weight)
     scores = np.maximum(totals / _FULL_SCORE, 0.0).tolist()
-    names = list(columns)
-    # A search in one field of atoms is named among the reasons.
-    field = plan.filter.field
-    more = {f"{FIELD}{field}": 1.0} if field and plan.query and not plan.is_about_time else {}
-    features = zip(*(columns[name].tolist() for name in names), strict=True)
+    named, field = columns, plan.filter.field
+    if field and plan.query and not plan.is_about_time:
+        # A search in one field of atoms is named among the reasons.
+        named = {**columns, f"{FIELD}{field}": np.ones(len(scores))}
+    features = zip(*(column.tolist() for column in named.values()), strict=True)
     each = [
-        Candidate(memory=memory, features=dict(zip(names, values, strict=True)) | more, score=one)
+        Candidate(memory=memory, features=dict(zip(named, values, strict=True)), score=one)
         for memory, values, one in zip(table.memories, features, scores, strict=True)
     ]
     if columns[GUIDANCE].any():
@@ -377,7 +377,7 @@ def word_share(terms: Sequence[str], text: str) -> float:
     """Return the share of words with a form in a text in lower case, 0..1; 0 without words."""
     if not terms:
         return 0.0
-    return sum(_has_word_prefix(text, word[:_STEM_CHARS]) for word in terms) / len(terms)
+    return sum(begins_word(text, word[:_STEM_CHARS]) for word in terms) / len(terms)
 
 
 def _is_content_query(plan: QueryPlan) -> bool:
@@ -388,11 +388,3 @@ def _is_content_query(plan: QueryPlan) -> bool:
         and plan.filter.field is None
         and not plan.is_about_time
     )
-
-
-def _has_word_prefix(text: str, stem: str) -> bool:
-    """Return whether a word of a text begins with a stem."""
-    at = text.find(stem)
-    while at > 0 and text[at - 1].isalnum():
-        at = text.find(stem, at + 1)
-    return at >= 0

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.clock import Clock
@@ -39,6 +39,8 @@ _PAUSE_S = 1.0
 """Seconds between two checks for entries."""
 _LEAVE_S = 1.0
 """Seconds that closing waits for the last entries."""
+_OLD_EACH_MS: Final = 3_600_000
+"""How often the old entries of a tenant are deleted, which are kept for days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,7 @@ class WriteBehindQueue:
         self._gather_s = flush_interval_s
         self._on_written = on_written
         self._since_ms: dict[str, float] = {}
+        self._old_due_ms: dict[str, float] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._closing = threading.Event()
@@ -205,16 +208,11 @@ class WriteBehindQueue:
             UnavailableError: the store cannot be written; nothing was stored.
 
         """
-        now = self._clock.now()
         if self._ledger.event_retention:
+            since, retain_from = self._retained(tenant)
+            happened = EventBatch(events=events, retained_since=since)
             self._store.note_reads(
-                tenant,
-                traces=(),
-                accesses=(),
-                happened=EventBatch(
-                    events=events, retained_since=now - self._ledger.event_retention
-                ),
-                retain_from=now - self._ledger.retention,
+                tenant, traces=(), accesses=(), happened=happened, retain_from=retain_from
             )
 
     def flush(self, *, gathered_s: float = 0.0, ripe_s: float = 0.0) -> None:
@@ -276,11 +274,10 @@ class WriteBehindQueue:
         return taken
 
     def _write(self, tenant: str, batch: Sequence[_Entry]) -> None:
-        now = self._clock.now()
         traces = _of_type(RecallTrace, batch)
         events = _of_type(ToolEvent, batch)
         uses = [one.use for one in _of_type(_PendingUse, batch)]
-        since = now - self._ledger.event_retention
+        since, retain_from = self._retained(tenant)
         try:
             stored = self._store.note_reads(
                 tenant,
@@ -291,10 +288,8 @@ class WriteBehindQueue:
                 ],
                 accesses=_of_type(MemoryAccess, batch),
                 beats=_of_type(Heartbeat, batch),
-                happened=EventBatch(events=events, retained_since=since, uses=uses)
-                if events or uses
-                else None,
-                retain_from=now - self._ledger.retention,
+                happened=EventBatch(events=events, retained_since=since, uses=uses),
+                retain_from=retain_from,
             )
         except CommonbrainError as error:
             _LOG.warning("%s: %s", self._count_lost(batch), error.message)
@@ -303,6 +298,15 @@ class WriteBehindQueue:
         else:
             self._dropped[RecallTrace] += len(traces) - stored
             self._notify(tenant, traces)
+
+    def _retained(self, tenant: str) -> tuple[datetime, datetime] | tuple[None, None]:
+        """Return since when events and traces are kept, if older ones are due to be deleted."""
+        now_ms = self._clock.elapsed_ms()
+        if now_ms < self._old_due_ms.get(tenant, now_ms):
+            return None, None
+        self._old_due_ms[tenant] = now_ms + _OLD_EACH_MS
+        now = self._clock.now()
+        return now - self._ledger.event_retention, now - self._ledger.retention
 
     def _count_lost(self, batch: Sequence[_Entry]) -> str:
         """Count entries that could not be written as dropped, and describe them."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from sqlalchemy import Connection, bindparam, func, select
 
 from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
-from commonbrain.model import ids
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import RecallTrace
@@ -34,8 +33,9 @@ from commonbrain.storage.interface import (
     ignore_progress,
 )
 from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
-from commonbrain.storage.repositories.records import trace_row, write_events
+from commonbrain.storage.repositories.records import drop_old, trace_row, write_events
 from commonbrain.storage.repositories.sessions import beat_row
+from commonbrain.storage.schema.activity import feedback, recall_traces
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import (
     Dialect,
@@ -328,6 +328,10 @@ class Store:
         with self.snapshot(tenant) as tx:
             return ask(tx)
 
+    def is_restarting(self) -> bool:
+        """Return whether its server went away and calls wait for it; a file has none."""
+        return False
+
     def replicas(self) -> Sequence[ReplicaReads]:
         """Return the read statistics of each replica in this process; a file has none."""
         return ()
@@ -365,16 +369,16 @@ class Store:
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
         happened: EventBatch | None = None,
-        retain_from: datetime,
+        retain_from: datetime | None,
     ) -> int:
         """Store traces, accesses, heartbeats and events, and delete old traces, in one transaction.
 
         An access adds one to the count of each memory, and to what its session was shown; neither
         it nor a heartbeat moves a time back. A heartbeat creates a missing session and revives one
         that was presumed dead, but not one that ended or rebooted; with an `ending` it ends a live
-        one. Events of `happened` are
-        stored once each and old ones deleted; their uses mark the recalls that showed the memories,
-        these traces included.
+        one. Events of `happened` are stored once each; their uses mark the recalls that showed the
+        memories, these traces included. What is older than a time of retention is deleted; none is
+        looked for where that is None.
 
         Returns:
             The number of new traces; a trace whose id is taken is skipped.
@@ -391,12 +395,12 @@ class Store:
             "traces": [trace_row(trace) for trace in traces],
             "accesses": json.dumps(touched),
             "beats": json.dumps([beat_row(beat.session) for beat in beats], ensure_ascii=False),
-            "before": ids.make_id(retain_from, 0),
         }
         with self.begin(tenant) as tx:
             if happened is not None:
                 write_events(tx.work, happened)
             new = self.dialect.note_reads(tx.work.connection, given)
+            drop_old(tx.work, recall_traces.c.id, feedback.c.trace_id, before=retain_from)
             for use in happened.uses if happened is not None else ():
                 tx.recall_log.credit(use)
             for one in accesses:

@@ -20,7 +20,8 @@ from commonbrain.text.reports import (
     states_decision,
     states_failure,
 )
-from commonbrain.text.segmentation import CHUNK_WORDS_MIN, GAP, count_words, passages
+from commonbrain.text.search_words import count_words
+from commonbrain.text.segmentation import CHUNK_WORDS_MIN, GAP, passages
 from commonbrain.text.words import Phrases, Sort, read_words
 
 CAPTURED_CHARS_MAX: Final = 1000

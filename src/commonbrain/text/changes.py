@@ -36,7 +36,6 @@ def find_change(older: str, newer: str) -> Basis | None:
     words = _content_of(older)
     changing = [one for one in read_assertions(newer) if _may_concern(one, words)]
     if not changing:
-        # Most neighbours speak of something else, which their words say without a reading.
         return None
     is_correction = corrects(newer) and not corrects(older)
     stated, context = (
@@ -57,6 +56,11 @@ def find_change(older: str, newer: str) -> Basis | None:
             if basis is not None:
                 return basis
     return None
+
+
+def may_change(newer: str, *, words: frozenset[str]) -> bool:
+    """Return whether `find_change` may find that a text changes one whose words are among these."""
+    return any(_may_concern(one, words) for one in read_assertions(newer))
 
 
 def _may_concern(new: Assertion, words: frozenset[str]) -> bool:

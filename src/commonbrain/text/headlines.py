@@ -17,6 +17,7 @@ from commonbrain.text.clauses import is_order
 from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.salience import COURTEOUS_WORDS
+from commonbrain.text.search_words import count_words
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import (
     ARTICLES,
@@ -251,12 +252,17 @@ def _shortened(sentence: str) -> str:
     parts = list(_parts(sentence.split()[:_SENTENCE_WORDS_MAX]))
     if parts:
         return max(parts, key=lambda part: part[1])[0]
-    short = " ".join(sentence.split()[:HEADLINE_WORDS_MAX])
-    return f"{short[: HEADLINE_CHARS_MAX - 1].rstrip()}{_ELLIPSIS}"
+    short = " ".join(sentence.split()[:HEADLINE_WORDS_MAX])[: HEADLINE_CHARS_MAX - 1]
+    if count_words(short) > HEADLINE_WORDS_MAX:
+        # Without blanks it is cut after a clause, for a verb that denies comes last in Japanese.
+        fits = [at for at in range(len(short)) if count_words(short[:at]) <= HEADLINE_WORDS_MAX]
+        ends = [at for at in fits[len(fits) // 4 :] if short[at] in "\uff0c\u3001\uff1b,; "]
+        short = short[: (ends or fits)[-1]]
+    return f"{short.rstrip()}{_ELLIPSIS}"
 
 
 def _fits(text: str) -> bool:
-    return len(text) <= HEADLINE_CHARS_MAX and len(text.split()) <= HEADLINE_WORDS_MAX
+    return len(text) <= HEADLINE_CHARS_MAX and count_words(text) <= HEADLINE_WORDS_MAX
 
 
 def _parts(tokens: Sequence[str]) -> Iterator[tuple[str, float]]:

@@ -9,7 +9,7 @@ from json import JSONDecoder
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.segmentation import count_words
+from commonbrain.text.search_words import count_words
 
 _CHARS_MAX: Final = 10_000
 """Characters that are read: five times the length of a query."""

@@ -11,6 +11,7 @@ from typing import Final
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import SALIENCE_MIN
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.search_words import count_words
 from commonbrain.text.words import Phrases, Sort, Word, read_words
 
 _CHARS_MAX: Final = 1000
@@ -122,7 +123,7 @@ def _stated(text: str, words: Sequence[Word], *, content: Sequence[Word]) -> flo
         _PERSONS.isdisjoint(word.plain.partition("'")[0] for word in words),
         not text.rstrip().endswith(("!", "?")),
     )
-    share = min(len(content) / _STATEMENT_WORDS, 1.0)
+    share = min(sum(count_words(word.written) for word in content) / _STATEMENT_WORDS, 1.0)
     return 1 - _CONTENT_SHARE * (1 - share) - _SIGN_SHARE * signs.count(False)
 
 

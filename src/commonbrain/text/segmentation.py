@@ -2,11 +2,13 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from commonbrain.model.values import dataclass, field
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.search_words import CHARACTERS, LETTERS, NOT_LATIN, UNSPACED, count_words
 
 CHUNK_WORDS_MAX: Final = 300
 """A longer paragraph states several things; validation accepts at most 400 words."""
@@ -22,9 +24,6 @@ _SENTENCE_END: Final = lazy_pattern(
     rf"(?<=[.!?]){NOT_ABBREVIATED}\s+|(?<=[。！？])\s*|\n+"  # noqa: RUF001 full-width marks
 )
 _STATEMENT_END: Final = lazy_pattern(rf"{_SENTENCE_END.pattern}|(?<=[;；])\s+")  # noqa: RUF001
-_UNSPACED: Final = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
-"""Kana and Han, written without spaces; two characters are about one word."""
-
 
 _TITLE_WORDS_MAX: Final = 12
 _TITLE_CHARS_MAX: Final = 120
@@ -117,12 +116,6 @@ def split_sentences(text: str, *, at_semicolons: bool = False) -> list[str]:
     return [sentence for part in ends.split(text) if (sentence := part.strip())]
 
 
-def count_words(text: str) -> int:
-    """Count words, approximately for scripts without spaces."""
-    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
-    return len(text.split()) + unspaced // 2
-
-
 def _paragraphs(text: str) -> Iterator[str]:
     """Return titles, and the text between blank lines unless it is only a drawn line.
 
@@ -199,16 +192,17 @@ _NEXT: Final = 0.4
 """Share of the previous sentence's score that a sentence gains: answers follow questions."""
 _BEFORE: Final = 0.2
 _TERMS_MAX: Final = 24
+_CACHED: Final = 64
+"""Patterns of the latest queries, compiled when the first long text needs them."""
 
 
 @dataclass(slots=True)
 class Sought:
-    """The terms of a query to find in texts; compiled when the first long text needs them."""
+    """The terms of a query to find in texts."""
 
     terms: Sequence[str] = ()
     """In lower case."""
     _stems: frozenset[str] = field(init=False)
-    _pattern: "re.Pattern[str] | None" = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Take the stems: the terms without their last letters, which may be an ending."""
@@ -220,23 +214,41 @@ class Sought:
     def stems_in(self, text: str) -> set[str]:
         """Return the stems with which a word of a text begins."""
         lower = text.lower()
-        return {stem for stem in self._stems if _begins_word(lower, stem)}
+        return {stem for stem in self._stems if begins_word(lower, stem)}
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
         """Return the position of each matching word, and the word in lower case."""
-        if not self.terms:
-            return
-        if self._pattern is None:
-            longest = "|".join(map(re.escape, sorted(self._stems, key=len, reverse=True)))
-            self._pattern = re.compile(rf"\b(?:{longest})", re.IGNORECASE)
-        yield from ((match.start(), match[0].lower()) for match in self._pattern.finditer(text))
+        if self.terms:
+            is_foreign = not text.isascii() and NOT_LATIN.search(text) is not None
+            matches = _pattern_of(self._stems, is_foreign=is_foreign).finditer(text)
+            yield from ((match.start(), match[0].lower()) for match in matches)
 
 
-def _begins_word(text: str, stem: str) -> bool:
+@lru_cache(_CACHED)
+def _pattern_of(stems: Collection[str], *, is_foreign: bool) -> "re.Pattern[str]":
+    longest = sorted(stems, key=len, reverse=True)
+    source = "|".join(map(_spelt if is_foreign else re.escape, longest))
+    return re.compile(source if is_foreign else rf"\b(?:{source})", re.IGNORECASE)
+
+
+_UNJOINED: Final = lazy_pattern(rf"[{UNSPACED}]|[^\x00-\u03ff][\x00-\x7f]")
+"""Two letters that are in no word together: of scripts without blanks, or before a Latin name."""
+
+
+def begins_word(text: str, stem: str) -> bool:
+    """Return whether a word of a text begins with a stem; both in lower case."""
     at = text.find(stem)
-    while at > 0 and text[at - 1].isalnum():
+    while at > 0 and text[at - 1].isalnum() and not _UNJOINED.search(text[at - 1 : at + 1]):
         at = text.find(stem, at + 1)
     return at >= 0
+
+
+def _spelt(stem: str) -> str:
+    """Return the pattern of a stem where a word begins; a pair is there without its marks."""
+    if CHARACTERS.match(stem) or LETTERS.match(stem):
+        return r"[^\w\s]{0,3}".join(map(re.escape, stem))
+    apart = r"\u0400-\U0010ffff" if stem.isascii() else UNSPACED
+    return rf"(?<![^\W{apart}]){re.escape(stem)}"
 
 
 def excerpt(text: str, sought: Sought, *, chars: int) -> str:
@@ -272,7 +284,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
 
 def _split_long(text: str, *, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > _PIECE_CHARS_MAX:
-        cut = text.rfind(" ", start + 1, start + _PIECE_CHARS_MAX)
+        cut = max(text.rfind(mark, start + 1, start + _PIECE_CHARS_MAX) for mark in " \uff0c\u3001")
         if cut < 0:
             break
         yield start, cut

@@ -30,6 +30,7 @@ PLAIN: Final = {
     "preferences": "Measure whether instructions and preferences are recognised.",
     "prompts": "Measure whether prompt hooks show what a prompt needs.",
     "safety": "Measure leaks of private memories, and what lies do.",
+    "languages": "Measure recall in thirteen languages.",
     "salience": "Measure whether salience tells noise, facts and what matters apart.",
     "secrets": "Measure whether texts with credentials are refused.",
     "timeline": "Measure whether questions of time are answered.",

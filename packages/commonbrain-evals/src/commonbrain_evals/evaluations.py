@@ -17,6 +17,7 @@ from commonbrain_evals import (
     failures,
     headlines,
     kinds,
+    languages,
     notes,
     prompts,
     reflection,
@@ -52,6 +53,13 @@ def _with_embedder(
 def _timeline(on_progress: Progress) -> timeline.TimelineReport:
     evaluate = partial(timeline.evaluate, notes=timeline.read_notes())
     return _with_embedder(evaluate, timeline.read_questions)(on_progress)
+
+
+def _languages(on_progress: Progress) -> languages.LanguageReport:
+    embedder = make_embedder(load_settings())
+    return languages.evaluate(
+        *languages.read_languages(), embedder=embedder, on_progress=on_progress
+    )
 
 
 def _prompts(on_progress: Progress) -> prompts.PromptReport:
@@ -93,6 +101,7 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         run=lambda _: kinds.evaluate(kinds.read_texts()),
         show=kinds.show_kinds,
     ),
+    "languages": Evaluation(run=_languages, show=languages.show_languages),
     "notes": Evaluation(
         run=_with_embedder(notes.evaluate, notes.read_notes),
         show=notes.show_notes,

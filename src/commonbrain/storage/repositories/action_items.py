@@ -1,7 +1,7 @@
 """Action items: what a boot shows (rules and open tasks), and the acknowledgements of them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
@@ -38,7 +38,7 @@ from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.activity import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import OptionalRows, SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, given, within
 from commonbrain.storage.sql.statements import LISTED, exists_in, in_ids
 
@@ -69,19 +69,19 @@ class BriefingRepository:
 
         A person's first, then pinned, then of a project, then newest.
         """
-        return _ranked(self._rows(_blockers, scope, limit=limit))
+        return _ranked(self._rows(_blockers, scope, limit=limit, of=OptionalRows.RULES))
 
     def patterns(self, scope: QueryScope) -> dict[int, int]:
         """Map each PATTERN rule without a trigger to its precedence; newest first.
 
         Higher is more: by authority, then for a pinned one.
         """
-        rows = self._rows(_patterns, scope, limit=-1)
+        rows = self._rows(_patterns, scope, limit=-1, of=OptionalRows.RULES)
         return {id_: precedence for id_, precedence in rows if precedence is not None}
 
     def has_patterns(self, scope: QueryScope) -> bool:
         """Check whether there is any PATTERN rule without a trigger."""
-        return bool(self._rows(_any_pattern, scope, limit=1))
+        return bool(self._rows(_any_pattern, scope, limit=1, of=OptionalRows.RULES))
 
     def pinned(self, scope: QueryScope) -> dict[int, int]:
         """Map each pinned memory to its precedence, newest first.
@@ -89,11 +89,12 @@ class BriefingRepository:
         Rules without a trigger, and tasks that are no longer open, are left out. Of what no
         person wrote, a project's precedes the rest.
         """
-        return {id_: -rank for id_, rank in self._rows(_pinned, scope, limit=-1)}
+        rows = self._rows(_pinned, scope, limit=-1, of=OptionalRows.PINNED)
+        return {id_: -rank for id_, rank in rows}
 
     def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
         """Find open and blocked tasks: a person's first, then in the order of `task_keys`."""
-        return _ranked(self._rows(_open_tasks, scope, limit=limit))
+        return _ranked(self._rows(_open_tasks, scope, limit=limit, of=OptionalRows.TASKS))
 
     def task_keys(
         self, scope: QueryScope, *, after: tuple[int, datetime, int] | None, limit: int
@@ -112,9 +113,16 @@ class BriefingRepository:
         """List the memories of a narrow scope, latest occurrence first."""
         return [id_ for (id_,) in self._rows(_latest, scope, limit=limit)]
 
-    def _rows(self, build: Any, scope: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
+    def _rows(
+        self,
+        build: Callable[[Filter], _Rows],
+        scope: QueryScope,
+        *,
+        limit: int,
+        of: OptionalRows | None = None,
+    ) -> Sequence[Any]:
         parameters = given(scope, self.work.tenant) | {"limit": limit}
-        return self.work.rows(build(scope.filter), parameters)
+        return self.work.rows(build(scope.filter), parameters, of=of)
 
 
 def _ranked(rows: Sequence[Any]) -> RankedRule:
@@ -363,6 +371,8 @@ class AckRepository:
             "binding": [one for one in Authority if one.covers(caller.authority)],
             "now": now,
         }
+        if not any(map(self.work.may_have, (OptionalRows.TASKS, OptionalRows.RULES))):
+            return []
         wanting = sorted(id_ for (id_,) in self.work.rows(_WANTING, given))
         statement = _BINDING
         if projects is not None:

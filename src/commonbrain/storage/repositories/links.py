@@ -67,6 +67,8 @@ class LinkRepository(Repository):
         row = self.work.row_of(link)
         if self.work.add(links, row):
             return
+        # Citus refuses to set the column that it distributes by.
+        del row["tenant_id"]
         here = self._key(link.from_id, link.to_id, type_=link.type)
         self.work.connection.execute(sa.update(links).where(here).values(**row))
 

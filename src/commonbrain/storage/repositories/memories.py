@@ -360,18 +360,12 @@ class MemoryRepository(Repository):
 
     def with_references(
         self, references: Sequence[str], scope: QueryScope, *, limit: int
-    ) -> list[int]:
-        """List the memories in scope with one of these references, newest first."""
-        named = entities.c
-        is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
-        has_one = exists_in(entities, named.memory_id == memories.c.id, *is_one, of=memories)
-        statement = (
-            select(memories.c.id)
-            .where(within(scope.filter), has_one)
-            .order_by(memories.c.id.desc())
-            .limit(limit)
-        )
-        return self.work.scalars(statement, given(scope, self.work.tenant))
+    ) -> dict[int, tuple[Kind, str | None]]:
+        """Map those in scope with one of these references to kind and label, newest first."""
+        named = {f"name_{n}": one for n, one in enumerate(references)}
+        parameters = given(scope, self.work.tenant) | named | {"limit": limit}
+        rows = self.work.rows(_with_references(scope.filter, tuple(named)), parameters)
+        return {id_: (kind, label) for id_, kind, label in rows}
 
     def with_tags(self, tags: Sequence[str]) -> list[int]:
         """List the current memories with one of these tags, newest first."""
@@ -484,6 +478,16 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
         ordered = memories.c
     latest_first = ordered.occurred_at.desc(), ordered.id.desc()
     return rows.order_by(*latest_first).limit(bindparam("limit"))
+
+
+@lru_cache
+def _with_references(criteria: Filter, names: tuple[str, ...]) -> Select[int, Kind, str | None]:
+    # With a list in one parameter, Postgres would plan it anew each time.
+    row, named = memories.c, entities.c
+    is_one = named.type == EntityType.REFERENCE, named.name.in_(map(bindparam, names))
+    has_one = exists_in(entities, named.memory_id == row.id, *is_one, of=memories)
+    rows = select(row.id, row.kind, row.label).where(within(criteria), has_one)
+    return rows.order_by(row.id.desc()).limit(bindparam("limit"))
 
 
 @lru_cache

@@ -38,8 +38,8 @@ from commonbrain.storage.sql.statements import Driver, Row, id_list_param, in_id
 from commonbrain.text.reading import read_memory
 from commonbrain.threads import after_fork
 
-_VERSION: Final = 2
-"""To be raised when the same text is read otherwise; older readings are then made anew."""
+_VERSION: Final = 3
+"""To be raised when the same text is read or indexed otherwise; `brain maintain` then does both."""
 _START: Final = f"[{_VERSION},"
 CURRENT: Final = f"{_START}%"
 """What a current reading is like in SQL."""

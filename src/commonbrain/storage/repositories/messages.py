@@ -18,7 +18,7 @@ from commonbrain.model.scope import EVERYBODY
 from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import Repository
+from commonbrain.storage.sql.context import OptionalRows, Repository
 from commonbrain.storage.sql.statements import exists_in, in_ids
 
 _TAKEN_AT_ONCE: Final = 2000
@@ -165,6 +165,8 @@ class MessageRepository(Repository):
 
     def unread(self, reader: Reader, *, below: Mailbox, limit: int) -> list[Mailbox]:
         """List current unread messages below a position: urgent first, then newest first."""
+        if not self.work.may_have(OptionalRows.MESSAGES):
+            return []
         given = self._given(reader) | _place(below) | {"limit": limit}
         rows = self.work.rows(_unread(reader.project is not None), given)
         return [Mailbox(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
@@ -256,11 +258,12 @@ class MessageRepository(Repository):
 
     def put(self, receipt: Receipt) -> None:
         """Store a receipt, in place of the one that its agent has."""
-        if not self.work.add(receipts, self.work.row_of(receipt)):
+        row = self.work.row_of(receipt)
+        if not self.work.add(receipts, row):
+            # Citus refuses to set the column that it distributes by.
+            del row["tenant_id"]
             here = self.work.here(receipts, agent=receipt.agent, message_id=receipt.message_id)
-            self.work.connection.execute(
-                sa.update(receipts).where(here).values(**self.work.row_of(receipt))
-            )
+            self.work.connection.execute(sa.update(receipts).where(here).values(**row))
 
     def _copy(
         self, reader: Reader, which: sa.ColumnElement[bool], *, read_at: datetime | None

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Select,
     Table,
@@ -166,9 +167,6 @@ _FAILED_OF_AGENT: Final = _FAILED.where(_IS_OF_AGENT)
 _TIMINGS: Final = _NEWEST.with_only_columns(
     tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
 ).where(tool_events.c.door != WEB_TRANSPORT)
-_OLD: Final = delete(tool_events).where(
-    tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
-)
 # One step whatever the number of rows, as the other things are that reads leave in SQLite.
 _SQLITE: Final = text(
     f"INSERT INTO tool_events (tenant_id, {', '.join(_COLUMNS)}) "  # noqa: S608 all are our own
@@ -260,7 +258,7 @@ class ToolEventRepository:
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:
-    """Store events, each once, and delete old ones."""
+    """Store events, each once, and delete old ones if it is due."""
     connection, tenant = work.connection, work.tenant
     if connection.dialect.name == "sqlite":
         rows = json.dumps([[*_values(event).values()] for event in happened.events])
@@ -269,7 +267,15 @@ def write_events(work: SqlContext, happened: EventBatch) -> None:
         into = work.dialect.insert_or_skip(tool_events)
         given = [{"tenant_id": tenant, **_values(one), "at": one.at} for one in happened.events]
         connection.execute(into, given)
-    connection.execute(_OLD, {"tenant": tenant, "before": ids.make_id(happened.retained_since, 0)})
+    drop_old(work, tool_events.c.id, before=happened.retained_since)
+
+
+def drop_old(work: SqlContext, *columns: Column[int], before: datetime | None) -> None:
+    """Delete the rows whose ids in these columns, which begin with a time, are of before it."""
+    if before is not None:
+        for id_ in columns:
+            old = work.here(id_.table, id_ < ids.make_id(before, 0))
+            work.connection.execute(delete(id_.table).where(old))
 
 
 def _values(event: ToolEvent) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from commonbrain.storage.schema.memories import (
     entities,
     falls,
     links,
+    memories,
     reviews,
     spaces,
     tenants,
@@ -63,15 +64,18 @@ if TYPE_CHECKING:
 
 
 class OptionalRows(StrEnum):
-    """Rows that a recall asks for and that a tenant may have none of."""
+    """Rows that a recall or boot asks for and that a tenant may have none of."""
 
     ANNOTATIONS = "annotations"
     ENTITIES = "entities"
     EXPIRIES = "expiries"
     LINKS = "links"
     MESSAGES = "messages"
+    PINNED = "pinned"
     REVIEWS = "reviews"
+    RULES = "rules"
     SKILLS = "skills"
+    TASKS = "tasks"
     TOPICS = "topics"
 
 
@@ -85,9 +89,12 @@ _FOUND_BY: Final[Mapping[OptionalRows, tuple[Column[Any], tuple[ColumnElement[bo
     OptionalRows.EXPIRIES: (falls.c.memory_id, ()),
     OptionalRows.LINKS: (links.c.from_id, ()),
     OptionalRows.MESSAGES: (DETAILS[Kind.MESSAGE].c.memory_id, ()),
+    # The same condition as in the index of pinned memories, and below of triggers.
+    OptionalRows.PINNED: (memories.c.id, (literal_column("memories.pinned"),)),
     OptionalRows.REVIEWS: (reviews.c.memory_id, ()),
-    # The same condition as in the index of triggers.
+    OptionalRows.RULES: (_RULES.c.memory_id, ()),
     OptionalRows.SKILLS: (_RULES.c.memory_id, (_RULES.c.skill.is_not(null()),)),
+    OptionalRows.TASKS: (DETAILS[Kind.TASK].c.memory_id, ()),
     OptionalRows.TOPICS: (entities.c.name, (entities.c.type == EntityType.TOPIC,)),
 }
 

@@ -100,23 +100,17 @@ _HEARD: Final = (
     "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted') "
     "ON CONFLICT DO NOTHING"
 )
-_OLD: Final = (
-    "DELETE FROM recall_traces WHERE tenant_id = :tenant AND id < :before",
-    "DELETE FROM feedback WHERE tenant_id = :tenant AND trace_id < :before",
-)
 
 
 def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
     """Write traces, given as rows, and accesses and heartbeats, given as JSON lists.
 
-    Delete old traces, count new ones.
+    Count new traces.
     """
     cursor.execute(_STORED, {**given, "traces": json.dumps(given["traces"])})
     stored = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     cursor.execute(_HEARD, given)
-    for statement in _OLD:
-        cursor.execute(statement, given)
     return stored
 
 

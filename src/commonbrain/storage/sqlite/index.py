@@ -41,7 +41,7 @@ from commonbrain.storage.sqlite.vectors import (
     SqliteVectors,
     drop_unsound,
 )
-from commonbrain.text.normalisation import indexed_text
+from commonbrain.text.search_words import indexed_text
 
 _SCORED_MAX: Final = 5000
 """Matches that are scored if all words of a search are common: the newest."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.text.private_parts import without_private
 from commonbrain.text.quotations import block_tokens
+from commonbrain.text.search_words import count_words
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -210,7 +211,7 @@ def split_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
 
 def _is_lead(block: Block) -> bool:
     is_plain = not block.items and not block.text.startswith(("```", "~~~"))
-    return is_plain and block.text.endswith(":") and _words(block.text) <= _LEAD_WORDS_MAX
+    return is_plain and block.text.endswith(":") and count_words(block.text) <= _LEAD_WORDS_MAX
 
 
 def _strip_bullet(item: str) -> str:
@@ -223,7 +224,7 @@ def _pack_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
     """Join each paragraph that stands alone with what belongs to it, as long as that is short."""
     pending: list[Block] = []
     for unit in _split_long_lists(blocks):
-        size = sum(_words(one.text) for one in (*pending, unit))
+        size = sum(count_words(one.text) for one in (*pending, unit))
         if pending and (size > _WORDS_MAX or _begins_text(unit, after=pending[-1])):
             yield from _joined(pending)
             pending.clear()
@@ -245,7 +246,7 @@ def _begins_text(block: Block, *, after: Block) -> bool:
 def _split_long_lists(blocks: Sequence[Block]) -> Iterator[Block]:
     """Replace a list that is too long for one memory by its items."""
     for block in blocks:
-        if block.items and _words(block.text) > _WORDS_MAX:
+        if block.items and count_words(block.text) > _WORDS_MAX:
             yield from (Block(text=item, is_item=True) for item in block.items)
         else:
             yield block
@@ -278,7 +279,3 @@ def split_text(text: str) -> Iterator[str]:
         size += bytes_more
     if not _EMPTY_TEXT.fullmatch("".join(pending)):
         yield "\n".join(pending)
-
-
-def _words(text: str) -> int:
-    return len(text.split())

@@ -20,7 +20,8 @@ from commonbrain.config import Settings
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.escaping import inert_line
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.text.segmentation import count_words, split_sentences
+from commonbrain.text.search_words import count_words
+from commonbrain.text.segmentation import split_sentences
 from commonbrain_evals.retrieval.beam import BEAM
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
 from commonbrain_evals.retrieval.eval_store import Turn, open_note_store, turns_of

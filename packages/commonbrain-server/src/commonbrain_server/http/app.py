@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from commonbrain.api.dispatch import CallContext, record_unstarted
 from commonbrain.api.operations import Profile
-from commonbrain.api.thread_limiter import ThreadLimiter, leave_lanes
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
@@ -213,6 +213,8 @@ def _request(context: McpMessage) -> Request:
 _LOG: Final = logging.getLogger(__name__)
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
 """Whether the process runs, and whether store and embedder answer."""
+_READY_S: Final = 1.5
+"""Seconds for a check of the latter, in threads that no call takes; probes wait 2 s or longer."""
 _ABOUT: Final = (
     "One long-term memory that all your agents share. Every operation is a POST whose body is its "
     "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
@@ -280,17 +282,22 @@ def make_app(
             limits.calls_at_once,
             seconds_max=limits.request_s,
             around=brain.services.store.consistent_reads,
+            is_held=brain.services.store.is_restarting,
         ),
         resource=resource or ProtectedResource(url="http://127.0.0.1:8377"),
     )
     transport = McpEndpoint(authenticator, served)
+    probes = ThreadLimiter(2, seconds_max=_READY_S)
     app = Application(
         title="Commonbrain",
         description=_ABOUT,
         version=version("commonbrain"),
         servers=[*SERVERS],
         lifespan=partial(
-            _lifespan, authenticator=authenticator, transport=transport, embedding=embedding
+            _lifespan,
+            authenticator=authenticator,
+            transport=transport,
+            closing=(probes, embedding),
         ),
         # Both pages load scripts from other sites.
         docs_url=None,
@@ -307,7 +314,7 @@ def make_app(
     app.include_router(register_file_routes(authenticator, uploads))
     app.include_router(register_compat_routes(authenticator))
     app.include_router(register_invitations(authenticator))
-    _add_health(app, authenticator)
+    _add_health(app, authenticator, probes=probes)
     app.router.routes.append(Route(MCP_PATH, endpoint=transport))
     app.add_middleware(OperationsMiddleware, authenticator=authenticator)
     app.add_middleware(TracingMiddleware)
@@ -363,7 +370,7 @@ async def _lifespan(
     *,
     authenticator: RequestAuthenticator,
     transport: McpEndpoint,
-    embedding: BackgroundEmbedding,
+    closing: Sequence[ThreadLimiter | BackgroundEmbedding],
 ) -> AsyncGenerator[None]:
     async with transport.open():
         # Connections are accepted from the end of this on: none waits for the model.
@@ -374,8 +381,8 @@ async def _lifespan(
         finally:
             if local is not None:
                 local.close()
-            authenticator.threads.close()
-            embedding.close()
+            for one in (authenticator.threads, *closing):
+                one.close()
             authenticator.brain.close()
 
 
@@ -415,16 +422,17 @@ def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         app.add_exception_handler(kind, error_handler)
 
 
-def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
+def _add_health(
+    app: FastAPI, authenticator: RequestAuthenticator, *, probes: ThreadLimiter
+) -> None:
     """Add the health endpoints, for supervisors and load balancers."""
 
     async def live() -> dict[str, str]:
         return {"status": "live"}
 
     async def ready() -> dict[str, str]:
-        leave_lanes()
         try:
-            await authenticator.threads.run(partial(check_readiness, authenticator.brain))
+            await probes.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
             # Anyone may call it, any number of times: log the outage once.
             authenticator.outages.record(error)

@@ -22,7 +22,7 @@ from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
-from commonbrain.api.thread_limiter import leave_lanes
+from commonbrain.api.thread_limiter import enter_lane
 from commonbrain.client import Brain
 from commonbrain.folders import temporary_folder
 from commonbrain.jobs.service import JobsReply
@@ -290,7 +290,7 @@ def register_invitations(authenticator: RequestAuthenticator) -> APIRouter:
     async def join(
         request: Request, _invitation: Annotated[object, Security(_BEARER)]
     ) -> JoinReply:
-        leave_lanes()
+        enter_lane(None)
         address = request.client.host if request.client else None
         return await authenticator.threads.run(
             partial(_join, authenticator, credential_of(request), address=address)

@@ -258,6 +258,8 @@ def prepare(settings: ServerSettings) -> Sequence[str]:
         if admin_of(brain).has_key() or len(brain.services.store.tenants()) > 1:
             # Of several tenants, admins have keys, and this one may be used by no one.
             return ()
+        # Uvicorn says so and ends this process if the port is taken.
+        _config(settings).bind_socket().close()
         return _invite_first(brain, settings)
 
 
@@ -299,8 +301,8 @@ class _Processes(Multiprocess):
         super().terminate_all()
 
 
-def _run(settings: ServerSettings) -> None:
-    config = uvicorn.Config(
+def _config(settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
         f"{__name__}:make_worker",
         factory=True,
         host=settings.host,
@@ -320,6 +322,10 @@ def _run(settings: ServerSettings) -> None:
         access_log=False,
         server_header=False,
     )
+
+
+def _run(settings: ServerSettings) -> None:
+    config = _config(settings)
     if config.workers > 1:
         _Processes(config, [config.bind_socket()]).run()
         return

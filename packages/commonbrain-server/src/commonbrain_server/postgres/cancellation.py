@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _LATE_S: Final = 2.0
 """Seconds after the server's statement timeout before its error counts as overdue."""
+_CURSOR: Final = "text cursor"
 
 
 class Abandoned(psycopg.OperationalError):
@@ -87,14 +88,18 @@ def wire(engine: Engine, *, silence_s: float | None) -> None:
 def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
     """Yield a cursor of the driver whose errors are translated like those of every statement.
 
+    It is the connection's: a new one would look up how to convert each type again.
+
     Raises:
         exc.DBAPIError: whatever the driver raises.
 
     """
     driver: Any = connection.connection.dbapi_connection
-    cursor = connection.connection.cursor()
+    known = connection.connection.info
+    if _CURSOR not in known:
+        known[_CURSOR] = connection.connection.cursor()
     try:
-        yield cursor
+        yield known[_CURSOR]
     except psycopg.Error as error:
         dialect = connection.dialect
         if driver.closed:
@@ -110,8 +115,6 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
             dialect=dialect,
         )
         raise translated from error
-    finally:
-        cursor.close()
 
 
 def _retain_others(context: ExceptionContext) -> None:

@@ -27,7 +27,6 @@ from sqlalchemy.sql.elements import ColumnClause
 from commonbrain.storage.schema.types import METADATA
 from commonbrain_server.postgres.roles import CONFINE, FUNCTIONS, granting
 from commonbrain_server.postgres.schema import READS_WORDS
-from commonbrain_server.postgres.vectors import EF_SEARCH
 
 CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
 _DISTRIBUTED: Final = text("SELECT logicalrelid::regclass::text FROM pg_dist_partition")
@@ -69,7 +68,7 @@ _TOGETHER: Final = "tenants"
 _SETTINGS: Final[LiteralString] = (
     "BEGIN SET LOCAL citus.propagate_set_commands = 'local'; "
     "SET LOCAL citus.allow_nested_distributed_execution = on; "
-    f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {EF_SEARCH}; "
+    "SET LOCAL hnsw.iterative_scan = relaxed_order; "
     "SET LOCAL commonbrain.tenant = {tenant}; END"
 )
 MARK: Final[LiteralString] = (

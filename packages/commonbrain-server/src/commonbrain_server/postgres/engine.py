@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final, LiteralString
@@ -24,7 +25,7 @@ from psycopg.types import TypeInfo
 from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
-from commonbrain.clock import check_awaited
+from commonbrain.clock import UNTIL, check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
@@ -51,7 +52,7 @@ from commonbrain_server.postgres.index import PostgresIndex
 from commonbrain_server.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain_server.postgres.schema import OF_BYTES
 from commonbrain_server.postgres.statistics import TenantSizes
-from commonbrain_server.postgres.vectors import EF_SEARCH, vector_index_name
+from commonbrain_server.postgres.vectors import vector_index_name
 
 LIST_FORMS["postgresql"] = ARRAYS
 # Vectors as text would be converted number by number, on both sides.
@@ -81,10 +82,6 @@ _TOUCHED: Final = (
     "max((value ->> 1)::bigint) AS at FROM json_array_elements(%(accesses)s::json) GROUP BY 1) "
     "AS touched WHERE memories.tenant_id = %(tenant)s AND memories.id = touched.id"
 )
-_OLD: Final = (
-    "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %(before)s",
-    "DELETE FROM feedback WHERE tenant_id = %(tenant)s AND trace_id < %(before)s",
-)
 # Rows whose id another session used first are skipped, as are sessions that were ended explicitly.
 _HEARD: Final = (
     f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
@@ -101,7 +98,7 @@ _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
 def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> int:  # noqa: ANN401 a driver's own
     """Write traces, given as rows, and accesses and heartbeats, given as JSON lists.
 
-    Delete old traces, count new ones.
+    Count new traces.
     """
     tenant, traces, stored = given["tenant"], given["traces"], 0
     if traces:
@@ -116,8 +113,6 @@ def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> 
     beats = json.loads(given["beats"])
     if beats:
         cursor.executemany(_HEARD, [[tenant, *beat, tenant, *_key(beat)] for beat in beats])
-    for statement in _OLD:
-        cursor.execute(statement, given)
     return stored
 
 
@@ -134,11 +129,10 @@ _STATEMENT_S: Final = 60
 """Seconds for one statement; a search takes milliseconds."""
 _IDLE_S: Final = 60
 """Seconds a transaction may be idle: a hanging process must not hold a tenant's lock."""
-_RESTART_SHARE: Final = 1 / 4
+_RESTART_SHARE: Final = 2 / 3
 """Of the time that a writer waits for others, the share that all wait for a server that restarts.
 
-It is less than a call waits for a thread, so that calls behind it fail with `store_down`.
-After it, calls fail at once: they would hold the threads of others for nothing.
+Recovery after a crash took up to 11 s. After it, calls fail at once: it may never come back.
 """
 _RETRY_S: Final = 1.0
 """How often each call that waits for a server tries it; it starts a process for each try."""
@@ -168,6 +162,8 @@ _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _MARK: Final = "schema_mark"
 _BUILT_MAX: Final = 1024
 """Beginnings of transactions that are kept, by tenant."""
+# The selector that Linux prefers opens a file of its own each time.
+_Selector: Final = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _GIVEN: Final = ("tenant", "since", "settings")
 """Execution options that the statements of a beginning may name."""
 
@@ -346,8 +342,7 @@ class Postgres:
         """Connect; wait for a server that restarts, but not again for one that stays away.
 
         Raises:
-            exc.OperationalError: it does not answer.
-            DeadlineError: the caller no longer waits.
+            exc.OperationalError: it does not answer, or not before the caller's deadline.
 
         """
         while True:
@@ -356,14 +351,19 @@ class Postgres:
                 connection = self.engine.connect()
             except exc.OperationalError:
                 # Another thread may have connected meanwhile.
-                self._lost_at = lost_at = self._lost_at or tried_at
-                if monotonic() - lost_at >= self.lock_timeout_s * _RESTART_SHARE:
+                self._lost_at = self._lost_at or tried_at
+                until = UNTIL.get()
+                if not self.is_restarting() or (until and monotonic() + _RETRY_S >= until):
                     raise
                 sleep(_RETRY_S)
-                check_awaited()
             else:
                 self._lost_at = None
                 return connection
+
+    def is_restarting(self) -> bool:
+        """Return whether the server went away, and not so long ago that no call waits for it."""
+        waited_s = monotonic() - (self._lost_at or -inf)
+        return waited_s < self.lock_timeout_s * _RESTART_SHARE
 
     def _listen(self, engine: Engine) -> None:
         event.listen(engine, "connect", self._on_connect)
@@ -400,7 +400,6 @@ def make_engine(
         "client_connection_check_interval": "2000",
         # JIT compilation takes longer than any statement runs.
         "jit": "off",
-        "hnsw.ef_search": EF_SEARCH,
         # Without it, a search of an index shared by many tenants returns almost nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }
@@ -468,7 +467,7 @@ def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
     """
     if connection.closed:
         raise exc.DisconnectionError
-    with selectors.DefaultSelector() as selector:
+    with _Selector() as selector:
         selector.register(connection.fileno(), selectors.EVENT_READ)
         if selector.select(timeout=0):
             raise exc.DisconnectionError

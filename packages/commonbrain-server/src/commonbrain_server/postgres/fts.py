@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -40,7 +41,7 @@ from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
-from commonbrain.text.normalisation import indexed_text
+from commonbrain.text.search_words import indexed_text
 from commonbrain_server.postgres.statistics import OneSize, SelectedTerms, Size, select_rare_terms
 
 _LOOKED_AT: Final = 2
@@ -161,7 +162,8 @@ class PostgresFullText:
 
     def _chosen(self, query_words: Sequence[str], size: Size) -> SelectedTerms:
         shares = self.size.sizes.shares(self.work, query_words, size=size)
-        return select_rare_terms(shares, memories=size.memories, rare=size.rare)
+        chosen = select_rare_terms(shares, memories=size.memories, rare=size.rare)
+        return _repeated(chosen, Counter(query_words))
 
     def _run_search(
         self, chosen: SelectedTerms, scope: QueryScope, *, step: _SearchLimits, limit: int
@@ -187,6 +189,17 @@ class PostgresFullText:
             is_cut=step.scored is not None and matches >= step.scored,
             is_all=step.newest is None and count < step.most,
         )
+
+
+def _repeated(chosen: SelectedTerms, counts: Mapping[str, int]) -> SelectedTerms:
+    """Repeat a word as often as it was given; each time it counts again."""
+    places = [at for at, word in enumerate(chosen.words) for _ in range(counts[word])]
+    return replace(
+        chosen,
+        words=[chosen.words[at] for at in places],
+        weights=[chosen.weights[at] for at in places],
+        sought=sum(at < chosen.sought for at in places),
+    )
 
 
 def words_of(text: str) -> list[str]:

@@ -42,8 +42,8 @@ from commonbrain_server.postgres.schema import POSTGRES
 from commonbrain_server.postgres.store import PostgresSchema, PostgresStore
 from commonbrain_server.postgres.vectors import (
     EF_CONSTRUCTION,
-    HNSW_DIMENSIONS_MAX,
     HNSW_M,
+    code_of,
     vector_index_name,
 )
 
@@ -74,10 +74,9 @@ _HOLDERS: Final = text(
     "ORDER BY c.oid"
 )
 # One index per partition and space, created concurrently; only vectors of one space are compared.
-_NEAREST: Final = (
+NEAREST: Final = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
-    "((vector::halfvec({dimensions})) halfvec_ip_ops) "
-    "WITH ({options}) WHERE space_id = {space}"
+    "(({code}) bit_hamming_ops) WITH ({options}) WHERE space_id = {space}"
 )
 # Stores of older programs: such a pending list is searched ever more slowly.
 _LISTING: Final = text(
@@ -456,7 +455,7 @@ def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> No
     name = vector_index_name(table, space.id)
     # An upgrade was interrupted after it replaced the index.
     _drop(connection, f"{name}_old")
-    is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= HNSW_DIMENSIONS_MAX
+    is_indexable = space.state is not SpaceState.DROPPED
     is_valid, is_current = _built(connection, name)
     if is_valid is not None and not (is_valid and is_indexable):
         # Its space was dropped, or its creation was interrupted.
@@ -491,8 +490,9 @@ def _drop(connection: Connection, name: str) -> None:
 
 
 def _create(connection: Connection, name: str, *, table: str, space: StoredSpace) -> None:
-    made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
-    connection.exec_driver_sql(_NEAREST.format(**made, options=", ".join(_OPTIONS)))
+    code = code_of("vector", dimensions=space.dimensions)
+    made = {"name": name, "table": table, "code": code, "space": space.id}
+    connection.exec_driver_sql(NEAREST.format(**made, options=", ".join(_OPTIONS)))
 
 
 def _built(connection: Connection, name: str) -> tuple[bool | None, bool]:

@@ -112,8 +112,14 @@ _TIMES: Final = 2
 _SAMPLE: Final = 3000
 # Measured on a million vectors of 384 dimensions in 20 tenants.
 VECTOR_MS: Final = 0.0005
-_INDEX_MS: Final = 2.5
-_FOREIGN_MS: Final = 1.0
+_CODE_MS: Final = 0.010
+_CODES_MIN: Final = 300
+_CODES_EACH: Final = 270
+"""A search by the index compares so many vectors, and one more for each so many memories.
+
+These are 370 of 20,000, 670 of 100,000 and 4,000 of a million, which contain 95% of the nearest ten
+even if hundreds are equally near to each other: see `benchmarks load neighbours`.
+"""
 _EXACT_MIN: Final = 10_000
 """Below this, every vector is compared, so that none is missed."""
 _REACHES_MAX: Final = 1000
@@ -144,15 +150,20 @@ class Size:
     def is_large(self) -> bool:
         """Whether the index finds vectors sooner than a comparison with every one of them.
 
-        The index returns near vectors of every tenant in it.
+        The index returns near codes of every tenant in it.
         """
-        by_index = _INDEX_MS + _FOREIGN_MS * self.common_terms / max(self.memories, 1)
+        by_index = self.codes * self.passed * _CODE_MS
         return self.memories > _EXACT_MIN and self.memories * VECTOR_MS > by_index
 
     @property
-    def indexed(self) -> int:
-        """The approximate number of vectors in the tenant's index, others' included."""
-        return int(self.memories + self.common_terms)
+    def passed(self) -> float:
+        """The number of codes that the index returns for each of the tenant's own."""
+        return 1 + self.common_terms / max(self.memories, 1)
+
+    @property
+    def codes(self) -> int:
+        """The number of vectors that a search by the index compares."""
+        return _CODES_MIN + self.memories // _CODES_EACH
 
     @property
     def lasts(self) -> int:

@@ -71,6 +71,10 @@ class PostgresStore(Store):
             result = replicas.ask(self.dialect.engine, tenant, ask=query)
         return Store.read(self, tenant, ask) if result is None else result[0]
 
+    def is_restarting(self) -> bool:
+        """Return whether calls wait for the server, see `Postgres.is_restarting`."""
+        return self.postgres.is_restarting()
+
     def replicas(self) -> Sequence[ReplicaReads]:
         """Return the read statistics of each replica in this process."""
         return [replica.reads for replica in self.postgres.replicas.all]

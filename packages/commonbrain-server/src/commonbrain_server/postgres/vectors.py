@@ -1,4 +1,7 @@
-"""Vectors in Postgres: searched by pgvector, exactly in a small tenant and by HNSW in a large one.
+"""Vectors in Postgres: compared exactly in a small tenant, found by their codes in a large one.
+
+A code has two bits for each number of a vector. HNSW finds the nearest codes, by the number of bits
+that differ, and the vectors themselves decide among those.
 
 One table has the windows of memories, one the fields of atoms.
 """
@@ -8,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, LiteralString
+from math import ceil, sqrt
+from typing import Any, Final
 
 import numpy as np
 from pgvector import HalfVector
@@ -19,10 +23,12 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
+    TextClause,
     bindparam,
     func,
     literal_column,
     select,
+    text,
     true,
 )
 
@@ -38,28 +44,26 @@ from commonbrain.storage.sql.statements import LISTED
 from commonbrain_server.postgres.schema import Half, field_vectors, vectors
 from commonbrain_server.postgres.statistics import VECTOR_MS, Size
 
-HNSW_M: Final = 16
-"""Neighbours of each node in the HNSW graph: pgvector's default."""
-EF_CONSTRUCTION: Final = 200
-"""Candidates considered when a node is inserted: hnswlib's default, three times pgvector's.
+HNSW_M: Final = 8
+"""Neighbours of each code in the HNSW graph, which is most of an index of 300 bytes a vector."""
+EF_CONSTRUCTION: Final = 400
+"""Candidates considered when a code is inserted, which finds better neighbours than more of them.
 
-The graph is as large, and a search of it finds with 100 candidates what it found with 150; building
-takes two to three times as long. `benchmarks load neighbours` compares others.
+With 100, a search has to compare a third more vectors to find as many of the nearest; an index of
+the vectors themselves took longer to build with half as many.
 """
-EF_SEARCH: Final[LiteralString] = "150"
-"""Candidates that HNSW returns at once, on one machine or several.
+_EF_SEARCH_MAX: Final = 1000
+"""pgvector's limit for the codes that HNSW finds at once; a search continues for more."""
+_SLACK: Final = 1.1
+"""Codes found for each that is expected to be needed: shares vary with the distance."""
+_STEP: Final = 0.4
+"""A number's bits tell whether it is above this and above minus this, times their average size.
 
-About as many as a search needs if half of them belong to another tenant; continuing the search
-costs as much again.
+Among a million vectors, the 4,000 nearest codes contain .97 of the nearest ten; with the sign
+alone, .84. With four bits, a third as many codes do, but the index is a third larger.
 """
-_WIDE: Final = ((80_000, 400), (50_000, 250))
-"""Candidates in an index with more than so many vectors, the largest first.
-
-Among 210,000 vectors, 400 candidates find 97% of the nearest ten, and 250 find 92%; among 70,000,
-250 find 99%: see `benchmarks load nearest`, for a million memories of 20 tenants.
-"""
-HNSW_DIMENSIONS_MAX: Final = 4000
-"""The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
+_CODES: Final = 2
+"""How many times the windows to be checked are compared: those nearest by code are others."""
 _FIRST: Final = 1.25
 """How many times the requested number of windows is checked against a scope first."""
 _FIRST_MIN: Final = 40
@@ -71,18 +75,29 @@ _REACH_MAX: Final = 4000
 """Beyond it, everything that the scope allows is compared, exactly."""
 _MARGIN: Final = 1.5
 """Windows checked for each that is expected to be needed: shares vary with the distance."""
-# Measured on 30,000 vectors of 384 dimensions; only what they are to each other matters.
-_WALKED_MS: Final = 0.02
-"""For each window that the index returns and that is checked against a scope."""
+# Measured on vectors of 384 dimensions; only what they are to each other matters.
+_WALKED_MS: Final = 0.04
+"""For each window that is checked against a scope, with the codes that the index returns for it."""
 _ALLOWED_MS: Final = 0.01
 """For each memory that is checked, or compared because a scope allows it."""
 _BUILT_MAX: Final = 256
 _SCORE: Final = "score"
+_QUERY: Final = bindparam("query", type_=Half())
 
 
 def vector_index_name(table: str, space_id: int) -> str:
     """Return the name of the index over the vectors of a space in a table or partition."""
     return f"ix_{table}_nearest_{space_id}"
+
+
+def code_of(vector: str, *, dimensions: int) -> str:
+    """Return the SQL of a vector's code: by it, the planner recognises the index."""
+    size = int(dimensions)
+    own = f"CAST({vector} AS vector({size}))"
+    step = f"CAST({_STEP / sqrt(size):.3f} AS real)"
+    steps = f"CAST(array_fill({step}, ARRAY[{size}]) AS vector({size}))"
+    bits = f"binary_quantize({own} - {steps}) || binary_quantize({own} + {steps})"
+    return f"CAST({bits} AS bit({2 * size}))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +108,9 @@ class VectorTable:
     dimensions: int
     field: CausalField | None = None
     is_indexed: bool = False
-    """Whether to use the HNSW index; else every vector of the tenant is compared."""
-    ef_search: int | None = None
-    """Candidates of a search; by the size of the index if None."""
+    """Whether to search by the index of codes; else every vector of the tenant is compared."""
+    codes: int | None = None
+    """Vectors that a search by the index compares; by the size of the tenant if None."""
 
     @property
     def table(self) -> Table:
@@ -118,15 +133,17 @@ class VectorTable:
     @property
     def distance(self) -> ColumnElement[float]:
         """The negative inner product with a query, which orders unit vectors like the angle."""
-        # Exactly the expression of the index; otherwise the planner does not recognise it.
-        own = f"{self.table.name}.vector::halfvec({int(self.dimensions)})"
-        vector: ColumnElement[Any] = literal_column(own, Half())
-        return vector.op("<#>", return_type=Float())(bindparam("query", type_=Half()))
+        return self.table.c.vector.op("<#>", return_type=Float())(_QUERY)
 
     @property
-    def order(self) -> ColumnElement[float]:
-        """The sort key: a sum is in no index, so that every vector is compared."""
-        return self.distance if self.is_indexed else self.distance + literal_column("0", Float)
+    def code_distance(self) -> TextClause:
+        """The number of bits in which the codes of a vector and of a query differ."""
+        here, query = (
+            code_of(vector, dimensions=self.dimensions)
+            for vector in (f"{self.table.name}.vector", ":query")
+        )
+        # The query's code is computed once, and not for each vector that the index returns.
+        return text(f"{here} <~> (SELECT {query})").bindparams(_QUERY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,15 +158,19 @@ class PostgresVectors:
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=size.is_large)
-        candidates = which.ef_search or ef_search(size)
-        if size.is_large and candidates != int(EF_SEARCH):
-            self.work.connection.exec_driver_sql(f"SET LOCAL hnsw.ef_search = {candidates}")
+        codes = which.codes or size.codes
         own = {"query": half(query), "limit": limit, "farthest": -at_least}
         parameters = given(scope, self.work.tenant) | own
         least = max(_FIRST_MIN, int(_FIRST * limit))
         reach: int | None = max(least, size.reaches.get(scope.filter, least))
         while reach is not None:
-            rows = self.work.rows(_near(which, scope.filter), parameters | {"reach": reach})
+            compared = max(codes, _CODES * reach)
+            if size.is_large:
+                self.work.connection.exec_driver_sql(
+                    f"SET LOCAL hnsw.ef_search = {ef_search(compared, size=size)}"
+                )
+            parameters |= {"reach": reach, "codes": compared}
+            rows = self.work.rows(_near(which, scope.filter), parameters)
             *_, looked_at, farthest = rows[0]
             hits = _hits(rows)
             if looked_at < reach or farthest > -at_least or len(hits) >= limit:
@@ -182,9 +203,10 @@ def half(vector: Matrix) -> HalfVector:
     return HalfVector(np.asarray(vector, dtype=np.float32))
 
 
-def ef_search(size: Size) -> int:
-    """Return how many candidates a search of the index considers."""
-    return next((wide for from_, wide in _WIDE if size.indexed > from_), int(EF_SEARCH))
+def ef_search(codes: int, *, size: Size) -> int:
+    """Return how many codes HNSW finds at once: a search that continues finds as many again."""
+    total = int(_SLACK * size.passed * codes)
+    return ceil(total / ceil(total / _EF_SEARCH_MAX))
 
 
 def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
@@ -222,10 +244,13 @@ def _near(which: VectorTable, criteria: Filter) -> Select[*tuple[Any, ...]]:
     The nearest windows are found first and checked against the scope afterwards: otherwise the
     planner would compare all that the scope allows, which may be a million.
     """
+    compared = select(which.table.c.memory_id, which.distance.label("distance")).where(*which.here)
+    if which.is_indexed:
+        by_code = compared.order_by(which.code_distance).limit(bindparam("codes", type_=Integer))
+        codes = by_code.cte("codes").prefix_with("MATERIALIZED")
+        compared = select(codes.c.memory_id, codes.c.distance)
     near = (
-        select(which.table.c.memory_id, which.order.label("distance"))
-        .where(*which.here)
-        .order_by(which.order)
+        compared.order_by(literal_column("distance"))
         .limit(bindparam("reach", type_=Integer))
         .cte("near")
         .prefix_with("MATERIALIZED")
