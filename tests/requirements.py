@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 31,  # deployment and operations
+    "DO": 32,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 13,  # evaluations and tests
     "CL": 23,  # clients
@@ -442,6 +442,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
     Adopted("DO-30", "While a database restarts, new calls wait without taking a thread."),
     Adopted("DO-31", "Readiness is answered within two seconds while the database is away."),
+    Adopted("DO-32", "A multilingual model is a package; new stores have it, old keep theirs."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),

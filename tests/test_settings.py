@@ -91,7 +91,7 @@ def test_setting_out_of_bounds_is_named_and_makes_no_store(
     path: Path, subtests: pytest.Subtests
 ) -> None:
     for settings, text in (
-        ({"embedder": "abacus"}, "minilm, onnx:FOLDER, ollama, openai"),
+        ({"embedder": "abacus"}, "minilm, multilingual, onnx:FOLDER, ollama, openai"),
         ({"embedder": "ollama", "embedder_model": "mine"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS"),
         ({"embedder_timeout_s": "0"}, "COMMONBRAIN_EMBEDDER_TIMEOUT_S is '0'"),
         ({"embedder_retries": "99"}, "COMMONBRAIN_EMBEDDER_RETRIES is '99'"),

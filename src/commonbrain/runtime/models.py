@@ -1,15 +1,15 @@
 """Embedders, rerankers and reflectors by the names in settings.
 
-`minilm` and `extractive` are of the core. Others come from packages by entry points of
-the group `commonbrain.models`, such as `embedder-onnx`; commonbrain-models has them. They are
-imported when they are chosen: importing all would slow every command down.
+`minilm` and `extractive` are of the core, `multilingual` is of commonbrain-multilingual. Others
+come from packages by entry points of the group `commonbrain.models`, such as `embedder-onnx`;
+commonbrain-models has them. They are imported when they are chosen: importing all would slow every
+command down.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -21,11 +21,12 @@ from commonbrain.embeddings.interface import (
     Embedder,
     EmbeddingSpace,
     Extractor,
+    LocalModel,
     Options,
     Reflector,
 )
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
-from commonbrain.extras import load_row
+from commonbrain.extras import is_installed, load_extra, load_row
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.values import dataclass, replace
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from commonbrain.text.summaries import Reflection, SourceText
 
 Model = TypeVar("Model")
+Opened = TypeVar("Opened")
 
 _LOG: Final = logging.getLogger(__name__)
 _EXTRA: Final = "models"
@@ -59,15 +61,15 @@ class ExtractiveReflector:
         return digest(sources, claims_max=claims_max)
 
 
-_SHARED: Final = WeakValueDictionary[int | None, MiniLmEmbedder]()
-"""The default embedder, by threads: the stores that a process has open share one loaded model."""
+_SHARED: Final = WeakValueDictionary[tuple[str, int | None], Embedder]()
+"""Packaged embedders, by name and threads: the stores of a process share one loaded model."""
 
 
 def _forget_unloaded() -> None:
     """Let a forked child load the model itself, if a thread of its parent was loading it."""
-    for threads, embedder in list(_SHARED.items()):
-        if not embedder.is_loaded:
-            del _SHARED[threads]
+    for key, embedder in list(_SHARED.items()):
+        if isinstance(embedder, LocalModel) and not embedder.is_loaded:
+            del _SHARED[key]
 
 
 after_fork(_forget_unloaded)
@@ -87,11 +89,26 @@ def _packaged(row: str) -> Callable[[Options], Any]:
 
 
 _MINILM: Final = "minilm"
+_MULTILINGUAL: Final = "multilingual"
+_PACKAGED: Final = {SPACE.name: _MINILM, "multilingual-e5-small-int8-1": _MULTILINGUAL}
+"""The spaces of the models that are packages, all of as many dimensions, and their embedders."""
 _ONNX: Final = "onnx"
+
+
+def _minilm(options: Options) -> Embedder:
+    made = MiniLmEmbedder(threads=options.threads)
+    return _SHARED.setdefault((_MINILM, options.threads), made)
+
+
+def _multilingual(options: Options) -> Embedder:
+    package = load_extra("commonbrain_multilingual.embedder", extra=_MULTILINGUAL)
+    made = package.MultilingualEmbedder(threads=options.threads)
+    return _SHARED.setdefault((_MULTILINGUAL, options.threads), made)
+
+
 EMBEDDERS: Final[Mapping[str, Callable[[Options], Embedder]]] = {
-    _MINILM: lambda options: _SHARED.setdefault(
-        options.threads, MiniLmEmbedder(threads=options.threads)
-    ),
+    _MINILM: _minilm,
+    _MULTILINGUAL: _multilingual,
     _ONNX: _packaged("embedder-onnx"),
     "ollama": _packaged("embedder-ollama"),
     "openai": _packaged("embedder-openai"),
@@ -163,8 +180,9 @@ class NamedModel:
 
 def parse_space_name(space: str) -> NamedModel | None:
     """Return the embedder of an embedding space, or None if its name does not determine it."""
-    if space in {SPACE.name, _MINILM}:
-        return NamedModel(family=_MINILM)
+    packaged = _PACKAGED.get(space, space)
+    if packaged in _PACKAGED.values():
+        return NamedModel(family=packaged, dimensions=SPACE.dimensions)
     if space.startswith(f"{_ONNX}:"):
         return NamedModel(family=_ONNX, model=space.removeprefix(f"{_ONNX}:"))
     family, _, rest = space.partition("/")
@@ -231,8 +249,11 @@ def make_embedder(settings: Settings) -> Embedder:
         InvalidInputError: There is no such embedder, or its settings are missing or invalid.
 
     """
-    family, _, folder = settings.embedder.partition(":")
-    name = settings.embedder if family != _ONNX else family
+    named = settings.embedder
+    if "embedder" not in settings.model_fields_set and is_installed("commonbrain_multilingual"):
+        named = _MULTILINGUAL
+    family, _, folder = named.partition(":")
+    name = named if family != _ONNX else family
     make = _choose(EMBEDDERS, name, purpose="embedder")
     options = Options(
         threads=settings.embedder_threads,
@@ -319,7 +340,7 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
     if embedder_name is None:
         raise InvalidInputError(
             f"No embedder is known that makes vectors of {space[:60]!r}.",
-            hint="It is minilm, onnx:FOLDER, or FAMILY/MODEL/DIMENSIONS as in "
+            hint="It is minilm, multilingual, onnx:FOLDER, or FAMILY/MODEL/DIMENSIONS as in "
             "ollama/nomic-embed-text/768.",
         )
     if embedder_name.family == _ONNX:
@@ -404,12 +425,23 @@ def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace
     return merged
 
 
-@contextmanager
-def suggesting_settings(settings: Settings) -> Generator[None]:
-    """Add to a space mismatch error the settings that would open the store."""
+def packaged_embedder(space: str, settings: Settings) -> str | None:
+    """Return the packaged embedder of a space, if the settings leave the choice to the store."""
+    return None if "embedder" in settings.model_fields_set else _PACKAGED.get(space)
+
+
+def open_with_model(settings: Settings, act: Callable[[Settings], Opened]) -> Opened:
+    """Open a store; where the settings name no embedder, with the packaged one of its space.
+
+    Raises:
+        StoreCorruptError: The store is of another embedder; the hint has the settings that open it.
+
+    """
     try:
-        yield
+        return act(settings)
     except SpaceMismatch as error:
+        if packaged := packaged_embedder(error.known, settings):
+            return act(settings.model_copy(update={"embedder": packaged}))
         known = settings_of(error.known, records=_records(settings))
         raise StoreCorruptError(
             error.message,

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from commonbrain.clock import SystemClock
+from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
+from commonbrain.runtime.models import make_embedder, open_with_model, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.runtime.stores import engine_of, open_store, resolve_store
 from commonbrain.setting_types import StoreLocation
@@ -41,12 +42,15 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
 
     """
     settings = load_settings()
-    return upgrade_postgres(
-        _url_of(resolve_store(store, settings)),
-        space=make_embedder(settings).space,
-        clock=SystemClock(),
-        lock_timeout_s=settings.lock_timeout_s,
-        role=role,
+    return open_with_model(
+        settings,
+        lambda chosen: upgrade_postgres(
+            _url_of(resolve_store(store, settings)),
+            space=make_embedder(chosen).space,
+            clock=SystemClock(),
+            lock_timeout_s=settings.lock_timeout_s,
+            role=role,
+        ),
     )
 
 
@@ -157,13 +161,15 @@ def _open_both(
         raise InvalidInputError(
             "Both are the same store.", hint="Name another one to copy it into."
         )
-    with suggesting_settings(settings):
-        space = with_thresholds(make_embedder(settings).space, settings)
-        is_there = files[1] is None or files[1].exists()
-        stores = [
-            open_store(one, settings, space=space, clock=clock)
-            for one in (locations_resolved if makes or is_there else locations_resolved[:1])
-        ]
-    for one in stores:
-        opened.callback(one.close)
-    return stores[0], stores[1] if len(stores) > 1 else None
+    is_there = files[1] is None or files[1].exists()
+
+    def open_in(chosen: Settings) -> list[Store]:
+        space = with_thresholds(make_embedder(chosen).space, settings)
+        stores: list[Store] = []
+        for one in locations_resolved if makes or is_there else locations_resolved[:1]:
+            stores.append(open_store(one, settings, space=space, clock=clock))
+            opened.callback(stores[-1].close)
+        return stores
+
+    source, *target = open_with_model(settings, open_in)
+    return source, target[0] if target else None
