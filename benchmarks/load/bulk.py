@@ -22,8 +22,9 @@ from pgvector.psycopg import register_vector
 from benchmarks.load.dataset import Clusters, made
 from commonbrain.model import ids
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.repositories.memory_rows import PROJECTED
+from commonbrain.storage.repositories.memory_rows import PROJECTED, encode_reading
 from commonbrain.storage.schema.memories import memories
+from commonbrain.text.reading import read_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ _INDEXES: Final = (
     "AND (c.relname LIKE 'ix_%nearest%' OR c.relname LIKE 'ix_%_text_words')"
 )
 _COPY: Final = {
-    "memories": f"COPY memories (tenant_id, {', '.join(PROJECTED)}) FROM STDIN",
+    "memories": f"COPY memories (tenant_id, {', '.join(PROJECTED)}, reading) FROM STDIN",
     "facts": "COPY facts (tenant_id, memory_id, kind, body, subject, ttl_s) FROM STDIN",
     "said": "COPY said (memory_id, length, words) FROM STDIN",
     "vectors": "COPY vectors (tenant_id, memory_id, space_id, part, vector) "
@@ -106,7 +107,9 @@ class Bulk:
         random_source: np.random.Generator,
     ) -> None:
         rows: dict[str, Iterator[Sequence[Any]]] = {
-            "memories": (projection(one, tenant) for one in batch),
+            "memories": (
+                [*projection(one, tenant), encode_reading(read_memory(one))] for one in batch
+            ),
             "facts": ((tenant, one.id, "fact", one.body, None, None) for one in batch),
             "said": (_text(one) for one in batch),
         }
