@@ -145,19 +145,3 @@ def test_class_of_the_standard_library_derives_from_one_with_late_methods() -> N
 
     assert (derived.name, derived.more, derived.parts) == ("a", 1, ())
     assert repr(derived) == "Derived(name='a', parts=(), more=1)"
-
-
-@pytest.mark.parametrize("options", [FROZEN, {"frozen": True}, {"slots": True}, {"kw_only": True}])
-def test_replaced_fields_are_those_of_the_standard_library(options: dict[str, bool]) -> None:
-    for library in (values, dataclasses):
-        one = define(library, **options)(text="a", tags=["b"], score=1)
-        for change in ({}, {"score": 2}, {"text": "c", "secret": "z"}):
-            ours, theirs = values.replace(one, **change), dataclasses.replace(one, **change)
-            assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
-            assert ours is not one
-    named = values.replace(Named(name="a"), name="b")
-    assert named == Named(name="b")
-    with pytest.raises(ValueError, match="empty"):
-        values.replace(one, text="")
-    with pytest.raises(TypeError):
-        values.replace(one, unknown=1)

@@ -56,10 +56,7 @@ def inert(text: str) -> str:
     # Printable ASCII has none of them, and checking that first is much faster.
     if not (text.isascii() and text.isprintable()):
         text = _HIDDEN.sub("", text)
-    if not text.isascii():
-        return _without_marks(text)
-    # Few texts have a sign that opens a mark.
-    return _MARK.sub("(", text) if "<" in text or "[" in text else text
+    return _MARK.sub("(", text) if text.isascii() else _without_marks(text)
 
 
 def _without_marks(text: str) -> str:

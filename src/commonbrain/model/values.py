@@ -6,24 +6,15 @@ classes and calls one in fourteen of their methods, so the modules that commands
 
 from __future__ import annotations
 
-from dataclasses import (
-    MISSING,
-    Field,
-    FrozenInstanceError,
-    asdict,
-    field,
-    fields,
-    is_dataclass,
-)
+from dataclasses import MISSING, FrozenInstanceError, asdict, field, fields, is_dataclass, replace
 from dataclasses import dataclass as define
 from functools import cache, partial
 from reprlib import recursive_repr
-from types import MemberDescriptorType as _Slot
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from dataclasses import dataclass, replace
+    from dataclasses import dataclass
     from inspect import Signature
 else:
 
@@ -44,17 +35,6 @@ else:
             return made
 
         return decorate
-
-    def replace(one: Any, /, **changes: Any) -> Any:  # noqa: ANN401 a dataclass
-        """Return a copy with changes; the standard library looks at each field every time."""
-        made = type(one)
-        return made(**({name: getattr(one, name) for name in _given(made)} | changes))
-
-
-@cache
-def _given(made: Any) -> tuple[str, ...]:  # noqa: ANN401 a class
-    """Return the names of what a class takes."""
-    return tuple(one.name for one in fields(made) if one.init)
 
 
 __all__ = ["asdict", "dataclass", "field", "fields", "is_dataclass", "replace"]
@@ -87,7 +67,6 @@ def _defer(made: Any, name: str, *, write: Callable[[Any], str]) -> None:  # noq
         names: dict[str, Any] = {f"_make_{one.name}": one.default_factory for one in fields(made)}
         names |= {"__name__": made.__module__, "_fields": made.__dataclass_fields__}
         names |= {"_set": _set, "_missing": MISSING}
-        names |= {f"_set_{one.name}": made.__dict__[one.name].__set__ for one in _slots(made)}
         exec(f"def {name}{write(made)}", names)  # noqa: S102 it consists of names of fields
         own = names[name]
         own.__qualname__ = f"{made.__qualname__}.{name}"
@@ -118,15 +97,8 @@ class _Signature:
         return shown.replace(parameters=[*shown.parameters.values()][1:])
 
 
-def _slots(made: Any) -> list[Field[Any]]:  # noqa: ANN401 as above
-    return [one for one in fields(made) if isinstance(made.__dict__.get(one.name), _Slot)]
-
-
 def _write_init(made: Any, *, is_frozen: bool) -> str:  # noqa: ANN401 as above
     by_position, by_name, body = ["self"], ["*"], [""]
-    # A slot is set in half the time that setting it by its name takes.
-    form = "_set(self, {0!r}, {1})" if is_frozen else "self.{0} = {1}"
-    forms = {one.name: "_set_{0}(self, {1})" for one in _slots(made)} if is_frozen else {}
     for one in fields(made):
         name = value = one.name
         default = ""
@@ -139,7 +111,7 @@ def _write_init(made: Any, *, is_frozen: bool) -> str:  # noqa: ANN401 as above
         if one.init:
             (by_name if one.kw_only else by_position).append(name + default)
         if one.init or default:
-            body.append(forms.get(name, form).format(name, value))
+            body.append(f"_set(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     body.append("self.__post_init__()" if hasattr(made, "__post_init__") else "pass")
     return f"({', '.join(by_position + by_name[len(by_name) == 1 :])}):" + "\n ".join(body)
 

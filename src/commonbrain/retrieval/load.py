@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,6 @@ from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.recall_result import Order
-from commonbrain.model.values import replace
 from commonbrain.retrieval.conflicts import outdated_of
 from commonbrain.retrieval.occurrences import at_latest, mentioned_times, times_of
 from commonbrain.retrieval.plan import CHANGES, CLAIMS, TOGETHER

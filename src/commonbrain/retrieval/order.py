@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from heapq import nlargest
@@ -37,7 +38,6 @@ from commonbrain.model.scope import Authority
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate, outranks
 from commonbrain.model.timestamps import show_day
-from commonbrain.model.values import replace
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
 from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST, content_words
 from commonbrain.retrieval.score import has_answer
@@ -457,8 +457,6 @@ def _list_conflicts(table: Table) -> list[Conflict]:
             one, other = table.known.get(link.from_id), table.known.get(link.to_id)
             if one is not None and other is not None and is_seen(one) and is_seen(other):
                 linked[conflict_of(one, other, basis=basis_of(link))] = None
-    if not table.outdated:
-        return [*linked]
     shown = {ids.show(ids.MEMORY, one.memory.id) for one in table.ranked}
     return [*linked, *(one for one in table.outdated if not shown.isdisjoint(one.ids))]
 

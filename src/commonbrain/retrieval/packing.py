@@ -31,7 +31,7 @@ from commonbrain.retrieval.retrieve import RETRIEVERS
 from commonbrain.retrieval.score import FEATURES
 from commonbrain.retrieval.table import GUIDANCE, SKILL
 from commonbrain.text.segmentation import Sought, excerpt
-from commonbrain.text.tokens import SAMPLE_CHARS, estimate, estimate_in_two
+from commonbrain.text.tokens import SAMPLE_CHARS, estimate
 
 _REASON_AT: Final = 0.5
 """A feature from this value on is named as a reason, 0..1."""
@@ -289,10 +289,7 @@ class _Form:
     def of(cls, item: Item) -> "_Form":
         """Count an item. Its number does not matter: up to 999, each takes one token."""
         fields = shown_fields(item)
-        written = compact_json(fields)
-        # What is added before its text counts without counting the text again.
-        at = written.find('body"') + len("body")
-        tokens = estimate_in_two(written, at) if "body" in fields else estimate(written)
+        tokens = estimate(compact_json(fields))
         # The names of JSON take more than the signs of the text, unless it has further lines.
         text = item.shown_text
         if "\n" in text or text not in fields.values():

@@ -447,8 +447,6 @@ def passage_means(
     """
     import numpy as np  # noqa: PLC0415 replies are described without it
 
-    if not runs:
-        return {}
     # Between two runs are as many gaps as a passage reaches, so that none reaches into another.
     gap = [None] * max(_BEFORE, _AFTER)
     line = [*gap, *chain.from_iterable([*run, *gap] for run in runs)]

@@ -157,7 +157,8 @@ def _repeated(plan: QueryPlan, table: Table) -> Sequence[float]:
     values: list[float] = []
     for memory in table.memories:
         text = memory.text[:_SCANNED_CHARS]
-        if sorted(map(text.lower().count, terms))[-2:-1] <= [_SAID_MAX]:
+        lower = text.lower()
+        if sum(lower.count(term) > _SAID_MAX for term in terms) <= 1:
             # At least two terms must be repeated. Counting word by word takes longer.
             values.append(0.0)
             continue
@@ -290,13 +291,13 @@ def score(table: Table) -> None:
     weights = plan.overrides.of(FEATURE_WEIGHTS)
     totals = sum(columns[name] * weight for name, weight in weights.items() if weight)
     scores = np.maximum(totals / _FULL_SCORE, 0.0).tolist()
-    named, field = columns, plan.filter.field
-    if field and plan.query and not plan.is_about_time:
-        # A search in one field of atoms is named among the reasons.
-        named = {**columns, f"{FIELD}{field}": np.ones(len(scores))}
-    features = zip(*(column.tolist() for column in named.values()), strict=True)
+    names = list(columns)
+    # A search in one field of atoms is named among the reasons.
+    field = plan.filter.field
+    more = {f"{FIELD}{field}": 1.0} if field and plan.query and not plan.is_about_time else {}
+    features = zip(*(columns[name].tolist() for name in names), strict=True)
     each = [
-        Candidate(memory=memory, features=dict(zip(named, values, strict=True)), score=one)
+        Candidate(memory=memory, features=dict(zip(names, values, strict=True)) | more, score=one)
         for memory, values, one in zip(table.memories, features, scores, strict=True)
     ]
     if columns[GUIDANCE].any():

@@ -146,15 +146,6 @@ def estimate(text: str) -> int:
     return -(-_hundredths(text) // 100)
 
 
-def estimate_in_two(text: str, at: int) -> int:
-    """Return the estimate of a text whose parts before and after a place are counted one by one.
-
-    It is that of the whole, because before the place is a letter and after it a quote: no piece
-    spans both. A part that is counted again costs a lookup.
-    """
-    return -(-(_hundredths(text[:at]) + _hundredths(text[at:])) // 100)
-
-
 def estimate_by_sample(text: str) -> int:
     """Return the estimate of a text from its beginning, in a time that its length does not change.
 

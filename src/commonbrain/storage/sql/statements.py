@@ -101,28 +101,16 @@ class Compiled:
     def _done(self, connection: Connection, act: Callable[[Any], _Decoded]) -> _Decoded:
         """Run the driver's call; errors are raised as SQLAlchemy's."""
         failure: Any = connection.dialect.loaded_dbapi.Error
+        options = CURSOR_OPTIONS.get(connection.dialect.driver, {})
+        cursor: Any = connection.connection.cursor(**options)
         try:
-            return act(_cursor_of(connection))
+            return act(cursor)
         except failure as error:
             raise exc.DBAPIError.instance(
                 self.text, None, error, failure, hide_parameters=True, dialect=connection.dialect
             ) from error
-
-
-_CURSOR: Final = "cursor"
-
-
-def _cursor_of(connection: Connection) -> Any:  # noqa: ANN401 a driver's own
-    """Return the cursor of a connection of the pool, opened once.
-
-    That of Postgres looks up how to convert each type the first time, a third of a small statement.
-    """
-    checked_out = connection.connection
-    known = checked_out.info.get(_CURSOR)
-    if known is None:
-        options = CURSOR_OPTIONS.get(connection.dialect.driver, {})
-        known = checked_out.info[_CURSOR] = checked_out.cursor(**options)
-    return known
+        finally:
+            cursor.close()
 
 
 _DRIVERS: Final[dict[tuple[object, ...], Driver]] = {}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _LATE_S: Final = 2.0
 """Seconds after the server's statement timeout before its error counts as overdue."""
-_CURSOR: Final = "text cursor"
 
 
 class Abandoned(psycopg.OperationalError):
@@ -88,18 +87,14 @@ def wire(engine: Engine, *, silence_s: float | None) -> None:
 def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
     """Yield a cursor of the driver whose errors are translated like those of every statement.
 
-    It is the connection's: a new one would look up how to convert each type again.
-
     Raises:
         exc.DBAPIError: whatever the driver raises.
 
     """
     driver: Any = connection.connection.dbapi_connection
-    known = connection.connection.info
-    if _CURSOR not in known:
-        known[_CURSOR] = connection.connection.cursor()
+    cursor = connection.connection.cursor()
     try:
-        yield known[_CURSOR]
+        yield cursor
     except psycopg.Error as error:
         dialect = connection.dialect
         if driver.closed:
@@ -115,6 +110,8 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
             dialect=dialect,
         )
         raise translated from error
+    finally:
+        cursor.close()
 
 
 def _retain_others(context: ExceptionContext) -> None:
