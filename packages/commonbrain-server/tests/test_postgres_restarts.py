@@ -143,6 +143,28 @@ async def test_calls_of_a_server_that_restarts_wait_without_a_thread(
     threads.close()
 
 
+@pytest.mark.requirement("DO-30")
+async def test_server_that_is_back_is_found_by_the_next_call_if_none_waits_for_it(
+    restarting: Restarting,
+) -> None:
+    store = restarting.opened()
+    put(store, a_memory(1, "tea is ready"))
+    hurried = ThreadLimiter(1, seconds_max=1.5)
+    threads = ThreadLimiter(4, seconds_max=9, is_held=store.is_restarting)
+    restarting.go(back_after=2)
+
+    # Its deadline is before its third try.
+    with pytest.raises(UnavailableError):
+        await hurried.run(lambda: stored(store, 1))
+    assert restarting.refused == 2
+    calls = [threads.run(lambda: stored(store, 1)) for _ in range(4)]
+
+    async with asyncio.timeout(2):
+        assert [set(one) for one in await asyncio.gather(*calls)] == [{1}] * 4
+    for one in (hurried, threads):
+        one.close()
+
+
 @pytest.mark.requirement("DO-31")
 def test_readiness_is_answered_while_the_server_is_away(restarting: Restarting, path: Path) -> None:
     def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 as it is called

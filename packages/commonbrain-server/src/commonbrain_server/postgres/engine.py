@@ -136,6 +136,8 @@ Recovery after a crash took up to 11 s. After it, calls fail at once: it may nev
 """
 _RETRY_S: Final = 1.0
 """How often each call that waits for a server tries it; it starts a process for each try."""
+_UNTRIED_S: Final = 2 * _RETRY_S
+"""Without a try for so long, none waits in a thread, and one of those that are held has to try."""
 _AT_MOST: Final = 32
 """Connections of one process, all kept open: opening one costs as much as a recall."""
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
@@ -193,6 +195,8 @@ class Postgres:
     _half: TypeInfo | None = None
     _lost_at: float | None = None
     """When the server was first found not to answer; None while it does."""
+    _tried_at: float = -inf
+    """When a call last tried to connect, or was let through to try."""
 
     def __post_init__(self) -> None:
         """Create the pool; does not connect."""
@@ -346,14 +350,16 @@ class Postgres:
 
         """
         while True:
-            tried_at = monotonic()
+            self._tried_at = tried_at = monotonic()
             try:
                 connection = self.engine.connect()
             except exc.OperationalError:
                 # Another thread may have connected meanwhile.
                 self._lost_at = self._lost_at or tried_at
                 until = UNTIL.get()
-                if not self.is_restarting() or (until and monotonic() + _RETRY_S >= until):
+                if not self._is_awaited() or (until and monotonic() + _RETRY_S >= until):
+                    # The next call tries.
+                    self._tried_at = -inf
                     raise
                 sleep(_RETRY_S)
             else:
@@ -361,6 +367,19 @@ class Postgres:
                 return connection
 
     def is_restarting(self) -> bool:
+        """Return whether the server went away, and other calls wait until it is back.
+
+        If none has tried to connect lately, the answer to one is that it need not wait: it tries.
+        """
+        if not self._is_awaited():
+            return False
+        now = monotonic()
+        if now - self._tried_at < _UNTRIED_S:
+            return True
+        self._tried_at = now
+        return False
+
+    def _is_awaited(self) -> bool:
         """Return whether the server went away, and not so long ago that no call waits for it."""
         waited_s = monotonic() - (self._lost_at or -inf)
         return waited_s < self.lock_timeout_s * _RESTART_SHARE
