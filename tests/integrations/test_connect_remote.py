@@ -395,6 +395,21 @@ def test_link_that_was_exchanged_connects_another_client_by_the_same_key() -> No
     assert str(path) in str(connect("codex", LOCAL, force=True).before)
 
 
+@pytest.mark.requirement("ST-23")
+def test_place_that_an_older_release_left_for_a_key_is_not_a_key() -> None:
+    link = f"http://127.0.0.1:9/join#cb_acme_1a2b3c4d_{'0' * 48}"
+    shown = run_brain("connect", "codex", "--url", link, "--dry-run").out
+    path = Path("".join(shown.split("go to ")[1].split(".\n")[0].split()))
+    path.parent.mkdir(parents=True)
+    path.write_text(" " * 128)
+
+    failed = run_brain("connect", "codex", "--url", link)
+
+    # No server answers there: the link was tried.
+    assert failed.status != 0
+    assert "exchanged before" not in failed.out
+
+
 class Joining(ThreadingHTTPServer):
     """Exchanges one link; before it answers the first run, a second one of the same ends."""
 

@@ -340,7 +340,7 @@ def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     before = read(path)
     if server is None:
         apply(ConfigEdit(path=path, before=before, after=f"{typed_key.key}\n"))
-    elif before:
+    elif before and not before.isspace():
         print_line(f"The link was exchanged before: the key is in {path}.")
         return
     else:
