@@ -1,6 +1,8 @@
 """Faults inside a server are logged without a caller's words, hidden from callers, and outlived."""
 
+import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,9 @@ import httpx2
 import pytest
 from commonbrain_server.http import problems
 
+from commonbrain.api.thread_limiter import enter_lane
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.scope import Caller
 from commonbrain.observability.logs import JsonLinesFormatter
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.serving import an_app, calling, listening
@@ -65,6 +69,29 @@ def test_readiness_reply_contains_no_address(path: Path, caplog: pytest.LogCaptu
     assert (reply.status_code, reply.json()["code"]) == (503, "embedder_down")
     assert "10.1.2.3" not in reply.text
     assert "10.1.2.3" in caplog.text
+
+
+class Hanging(WordHashEmbedder):
+    """Answers when nobody waits any more."""
+
+    def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
+        time.sleep(2)
+        return super().query(text)
+
+
+async def test_readiness_that_others_ask_for_too_is_no_limit_of_the_caller_before(
+    path: Path,
+) -> None:
+    app = an_app(a_brain(path, embedder=Hanging()))
+    transport = httpx2.ASGITransport(app=app)
+    # As with asyncio's own loop, where a request can begin in the context of the one before.
+    enter_lane(Caller(agent="ann"))
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8377") as client,
+    ):
+        replies = await asyncio.gather(*[client.get("/readyz") for _ in range(3)])
+    assert [one.status_code for one in replies] == [503] * 3
 
 
 def test_log_has_one_line_when_a_server_is_not_ready_and_one_when_it_recovers(

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from commonbrain.api.dispatch import CallContext, record_unstarted
 from commonbrain.api.operations import Profile
-from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
 from commonbrain.client import Brain
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
@@ -431,6 +431,7 @@ def _add_health(
         return {"status": "live"}
 
     async def ready() -> dict[str, str]:
+        enter_lane(None)
         try:
             await probes.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
