@@ -43,11 +43,12 @@ _PER_WORD: Final = (2, 4)
 _FOREIGN: Final = lazy_pattern(r"[^\x00-\x7f]")
 _SIGN: Final = lazy_pattern(r"[^\w\s\x00-\u036f]")
 """Signs, and marks beyond those of Latin letters, which both engines remove themselves."""
-NOT_LATIN: Final = lazy_pattern(r"[^\W\x00-\u036f]")
+_MORE_LATIN: Final = "\u1d00-\u1dbf\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
+"""Latin letters of Vietnamese, Yoruba, Igbo and others, and the capital sharp s."""
+NOT_LATIN: Final = lazy_pattern(rf"[^\W\x00-\u036f{_MORE_LATIN}]")
 """A letter beyond Latin."""
-_CHANGE: Final = lazy_pattern(
-    r"(?<=[A-Za-z])(?=[^\W\x00-\u03ff])|(?<=[^\W\x00-\u03ff])(?=[A-Za-z])"
-)
+_FAR: Final = rf"[^\W\x00-\u03ff{_MORE_LATIN}]"
+_CHANGE: Final = lazy_pattern(rf"(?<=[A-Za-z])(?={_FAR})|(?<={_FAR})(?=[A-Za-z])")
 """Where a Latin name has an Arabic prefix or a Russian ending."""
 
 
