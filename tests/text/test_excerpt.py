@@ -80,3 +80,16 @@ def test_excerpt_shows_a_colon_with_its_continuation() -> None:
 
     result = excerpt(text, Sought(["restore"]), chars=80)
     assert result.endswith("Never do this in production: restore with force.")
+
+
+@pytest.mark.parametrize(
+    ("term", "text"),
+    [
+        ("\u0939\u0928\u0926", "\u0939\u093f\u0928\u094d\u0926\u0940"),
+        ("\u0e01\u0e19\u0e02", "\u0e01\u0e34\u0e19\u0e02\u0e49\u0e32\u0e27"),
+        ("\u0645\u062d\u0645\u062f", "\u0645\u064f\u062d\u064e\u0645\u064e\u0651\u062f"),
+        ("port", "\uff30\uff2f\uff32\uff34"),
+    ],
+)
+def test_words_are_found_in_texts_with_marks_and_full_width_letters(term: str, text: str) -> None:
+    assert Sought([term]).stems_in(f"x {text}")

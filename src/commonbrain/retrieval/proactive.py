@@ -40,7 +40,7 @@ from commonbrain.text.classification import untagged
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.prompts import typed_text
 from commonbrain.text.reports import states_decision
-from commonbrain.text.search_words import count_words
+from commonbrain.text.search_words import count_words, folded
 from commonbrain.text.segmentation import split_sentences
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def pair_features(
         "meaning": (cosine - space.relevance_threshold) / width,
         # By how much a sentence is nearer: a long prompt is about several things.
         "sentence": max(sentence - cosine, 0.0) / width,
-        "words": word_share(prompt.terms, text),
+        "words": word_share(prompt.terms, folded(text)),
         # It names code that the memory does not know.
         "foreign": float(len(prompt.identifiers) > known),
         "ours": prompt.asks_ours,

@@ -23,6 +23,7 @@ from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan, content_words
 from commonbrain.retrieval.table import GUIDANCE, SKILL
+from commonbrain.text.search_words import folded
 from commonbrain.text.segmentation import begins_word
 
 if TYPE_CHECKING:
@@ -366,7 +367,7 @@ def has_answer(table: Table) -> bool:
 def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> float:
     """Return the sum of similarity and shared words, less the penalty for length."""
     memory = candidate.memory
-    text = f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}".lower()
+    text = folded(f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}").lower()
     return (
         cosine
         + LEXICAL_WEIGHT * word_share(plan.content_terms, text)

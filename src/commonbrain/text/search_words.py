@@ -58,14 +58,21 @@ def spaced(text: str) -> str:
     Full-width letters and ligatures become plain ones, and the marks of scripts other than Latin
     are removed: the engines would split words at them. Signs become no part of a word.
     """
+    text = folded(text)
+    if text.isascii() or NOT_LATIN.search(text) is None:
+        return text
+    return _CHANGE.sub(" ", _RUN.sub(_parts, text))
+
+
+def folded(text: str) -> str:
+    """Return a text in the letters that `spaced` gives, where its words are looked for."""
     if text.isascii():
         return text
     if not is_normalized("NFKC", text):
         text = normalize("NFKC", _FOREIGN.sub(_apart, text))
     if NOT_LATIN.search(text) is None:
         return text
-    unmarked = _SIGN.sub(lambda sign: sign[0] * (category(sign[0])[0] != "M"), text)
-    return _CHANGE.sub(" ", _RUN.sub(_parts, unmarked))
+    return _SIGN.sub(lambda sign: sign[0] * (category(sign[0])[0] != "M"), text)
 
 
 def _apart(match: "re.Match[str]") -> str:

@@ -8,7 +8,14 @@ from typing import Final
 
 from commonbrain.model.values import dataclass, field
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.search_words import CHARACTERS, LETTERS, NOT_LATIN, UNSPACED, count_words
+from commonbrain.text.search_words import (
+    CHARACTERS,
+    LETTERS,
+    NOT_LATIN,
+    UNSPACED,
+    count_words,
+    folded,
+)
 
 CHUNK_WORDS_MAX: Final = 300
 """A longer paragraph states several things; validation accepts at most 400 words."""
@@ -213,7 +220,7 @@ class Sought:
 
     def stems_in(self, text: str) -> set[str]:
         """Return the stems with which a word of a text begins."""
-        lower = text.lower()
+        lower = folded(text).lower()
         return {stem for stem in self._stems if begins_word(lower, stem)}
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
@@ -244,11 +251,11 @@ def begins_word(text: str, stem: str) -> bool:
 
 
 def _spelt(stem: str) -> str:
-    """Return the pattern of a stem where a word begins; a pair is there without its marks."""
-    if CHARACTERS.match(stem) or LETTERS.match(stem):
-        return r"[^\w\s]{0,3}".join(map(re.escape, stem))
+    """Return the pattern of a stem where a word begins; its marks are left out."""
     apart = r"\u0400-\U0010ffff" if stem.isascii() else UNSPACED
-    return rf"(?<![^\W{apart}]){re.escape(stem)}"
+    is_marked = NOT_LATIN.match(stem) is not None
+    spelt = (r"[^\w\s]{0,3}" if is_marked else "").join(map(re.escape, stem))
+    return spelt if CHARACTERS.match(stem) or LETTERS.match(stem) else rf"(?<![^\W{apart}]){spelt}"
 
 
 def excerpt(text: str, sought: Sought, *, chars: int) -> str:
