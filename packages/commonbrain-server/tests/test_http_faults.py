@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -71,18 +71,22 @@ def test_readiness_reply_contains_no_address(path: Path, caplog: pytest.LogCaptu
     assert "10.1.2.3" in caplog.text
 
 
+@dataclass
 class Hanging(WordHashEmbedder):
-    """Answers when nobody waits any more."""
+    """Answers once it may."""
+
+    may_answer: Event = field(default_factory=Event)
 
     def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
-        time.sleep(2)
+        self.may_answer.wait()
         return super().query(text)
 
 
 async def test_readiness_that_others_ask_for_too_is_no_limit_of_the_caller_before(
     path: Path,
 ) -> None:
-    app = an_app(a_brain(path, embedder=Hanging()))
+    embedder = Hanging()
+    app = an_app(a_brain(path, embedder=embedder))
     transport = httpx2.ASGITransport(app=app)
     # As with asyncio's own loop, where a request can begin in the context of the one before.
     enter_lane(Caller(agent="ann"))
@@ -91,6 +95,7 @@ async def test_readiness_that_others_ask_for_too_is_no_limit_of_the_caller_befor
         httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8377") as client,
     ):
         replies = await asyncio.gather(*[client.get("/readyz") for _ in range(3)])
+        embedder.may_answer.set()
     assert [one.status_code for one in replies] == [503] * 3
 
 
