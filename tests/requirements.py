@@ -357,7 +357,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted(
         "ST-24", "Of two runs that exchange one link at once, one connects, one leaves nothing."
     ),
-    Adopted("ST-25", "A server whose port is taken makes no first link."),
+    Adopted("ST-25", "A server makes no first link while its port is taken."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

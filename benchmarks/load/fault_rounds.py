@@ -217,7 +217,7 @@ def _hang(folder: Path) -> None:
 
 
 def _fail_over(running: Stack) -> None:
-    """End the primary at once, and promote the standby as whoever watches over both would."""
+    """End the primary at once, and promote the standby as a supervisor of both would."""
     psutil.Process(postmaster(running.folder)).kill()
     Event().wait(_TAKEOVER_S)
     with closing(psycopg.connect(running.standby, autocommit=True)) as connection:

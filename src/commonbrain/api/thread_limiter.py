@@ -172,8 +172,7 @@ class ThreadLimiter:
     ) -> None:
         """Start `at_once` threads; each call runs inside the context that `around` returns.
 
-        Calls wait without a thread as long as `is_held`, as the store restarts: those that wait in
-        threads already are enough.
+        Calls wait without a thread as long as `is_held`, for instance while the store restarts.
         """
         self._pool = _FairPool(at_once)
         self._seconds_max = seconds_max

@@ -59,7 +59,7 @@ def find_change(older: str, newer: str) -> Basis | None:
 
 
 def may_change(newer: str, *, words: frozenset[str]) -> bool:
-    """Return whether `find_change` may find that a text changes one whose words are among these."""
+    """Return whether `find_change` may find a change of a text that has no words but these."""
     return any(_may_concern(one, words) for one in read_assertions(newer))
 
 

@@ -55,21 +55,13 @@ def _timeline(on_progress: Progress) -> timeline.TimelineReport:
     return _with_embedder(evaluate, timeline.read_questions)(on_progress)
 
 
-def _languages(on_progress: Progress) -> languages.LanguageReport:
-    embedder = make_embedder(load_settings())
-    return languages.evaluate(
-        *languages.read_languages(), embedder=embedder, on_progress=on_progress
+def _with_embedder_and_notes(
+    evaluate: Callable[..., Any], read: Callable[[], tuple[Any, Any]]
+) -> Callable[[Progress], Any]:
+    """Like `_with_embedder` for notes and what is asked of them."""
+    return lambda on_progress: evaluate(
+        *read(), embedder=make_embedder(load_settings()), on_progress=on_progress
     )
-
-
-def _prompts(on_progress: Progress) -> prompts.PromptReport:
-    embedder = make_embedder(load_settings())
-    return prompts.evaluate(*prompts.read_prompts(), embedder=embedder, on_progress=on_progress)
-
-
-def _turns(on_progress: Progress) -> turns.TurnReport:
-    embedder = make_embedder(load_settings())
-    return turns.evaluate(*turns.read_turns(), embedder=embedder, on_progress=on_progress)
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -101,12 +93,18 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         run=lambda _: kinds.evaluate(kinds.read_texts()),
         show=kinds.show_kinds,
     ),
-    "languages": Evaluation(run=_languages, show=languages.show_languages),
+    "languages": Evaluation(
+        run=_with_embedder_and_notes(languages.evaluate, languages.read_languages),
+        show=languages.show_languages,
+    ),
     "notes": Evaluation(
         run=_with_embedder(notes.evaluate, notes.read_notes),
         show=notes.show_notes,
     ),
-    "prompts": Evaluation(run=_prompts, show=prompts.show_prompts),
+    "prompts": Evaluation(
+        run=_with_embedder_and_notes(prompts.evaluate, prompts.read_prompts),
+        show=prompts.show_prompts,
+    ),
     "reflection": Evaluation(
         run=_with_embedder(reflection.evaluate, reflection.read_days),
         show=reflection.show_reflection,
@@ -124,5 +122,8 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         run=_with_embedder(truth.evaluate, truth.read_cases),
         show=truth.show_truth,
     ),
-    "turns": Evaluation(run=_turns, show=turns.show_turns),
+    "turns": Evaluation(
+        run=_with_embedder_and_notes(turns.evaluate, turns.read_turns),
+        show=turns.show_turns,
+    ),
 }

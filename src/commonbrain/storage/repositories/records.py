@@ -271,7 +271,7 @@ def write_events(work: SqlContext, happened: EventBatch) -> None:
 
 
 def drop_old(work: SqlContext, *columns: Column[int], before: datetime | None) -> None:
-    """Delete the rows whose ids in these columns, which begin with a time, are of before it."""
+    """Delete rows with an id of an earlier time in one of these columns; ids begin with theirs."""
     if before is not None:
         for id_ in columns:
             old = work.here(id_.table, id_ < ids.make_id(before, 0))
