@@ -14,7 +14,7 @@ default:
     @just --list --unsorted
 
 # Contracts, leaks, commands and jobs of a store in Postgres, which hold over several servers too.
-stores_on_citus := "packages/commonbrain-server/tests tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/consolidation/test_maintaining.py tests/jobs/test_jobs.py"
+stores_on_citus := "packages/commonbrain-server/tests/test_citus_*.py packages/commonbrain-server/tests/test_copying.py packages/commonbrain-server/tests/test_distributing.py packages/commonbrain-server/tests/test_governing.py packages/commonbrain-server/tests/test_mcp_http.py packages/commonbrain-server/tests/test_postgres*.py packages/commonbrain-server/tests/test_rare_terms.py packages/commonbrain-server/tests/test_rest.py packages/commonbrain-server/tests/test_store_*.py tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/consolidation/test_maintaining.py tests/jobs/test_jobs.py"
 
 # Run the tests of the core on two cores, or of one of its topics such as `retrieval`.
 test part="core" *arguments:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import update
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
@@ -18,7 +18,7 @@ from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 from commonbrain.text.search_words import extra_words
 from tests.asking import bodies, stored
 from tests.jobs.test_jobs_again import killed_at
-from tests.storage.store_steps import lexical, put
+from tests.storage.store_steps import lexical, put, query_scope
 from tests.tenant_rows import set_policy
 from tests.working import a_worker
 
@@ -222,11 +222,10 @@ def test_words_that_an_older_program_did_not_split_are_indexed_by_maintenance(br
     stored(brain, "发布用\U0001f680标记", kind="fact")
     stored(brain, "Releases are marked", kind="fact")
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        execute = tx.work.connection.execute
-        execute(update(memories).values(reading='[2,0,0,[],"",""]'))
-        execute(text("DELETE FROM memory_text"))
+        tx.work.connection.execute(update(memories).values(reading='[2,0,0,[],"",""]'))
         # Only what is split otherwise is indexed again: this word stands for the old index.
-        execute(text("INSERT INTO memory_text (rowid, text) SELECT id, 'old' FROM memories"))
+        for hit in tx.memories.newest(query_scope(), limit=2):
+            tx.index.reword(a_memory(hit.id, "old"))
     [word] = extra_words("\U0001f680")
     assert counted(brain) == {"reread": 2}
     [spaced] = lexical(brain.services.store, "发布")
