@@ -61,6 +61,9 @@ def main() -> None:
 
         run_proxy_command(sys.argv[2:])
         return
+    from commonbrain.runtime.callers import put_global_first  # noqa: PLC0415
+
+    sys.argv[1:] = put_global_first(sys.argv[1:])
     if sys.argv[-1] == "mcp":
         # The same; it returns if the words are of another command, or nothing can be shared.
         from commonbrain.mcp.bridge import serve_command  # noqa: PLC0415

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from commonbrain.api.operations import OPERATIONS, Operation, OperationRow
-from commonbrain.cli.commands import build_command
+from commonbrain.cli.commands import build_command, clients
 from commonbrain.extras import load_row
 from commonbrain.model.errors import InvalidInputError
 
@@ -166,6 +166,42 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The commands that `brain --help` explains; it only names the others."""
 
+WORDS_OF_OTHERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("add", "create", "new", "note", "put", "save", "write"), "remember"),
+    **dict.fromkeys(("ask", "find", "grep", "query", "search"), "recall"),
+    **dict.fromkeys(("cat", "open", "read", "show", "view"), "get"),
+    **dict.fromkeys(("dir", "ls"), "list"),
+    **dict.fromkeys(("del", "delete", "drop", "remove", "rm"), "forget"),
+    **dict.fromkeys(("change", "edit", "fix", "mv", "pin", "set", "tag", "update"), "revise"),
+    **dict.fromkeys(("check", "health", "verify"), "doctor"),
+    **dict.fromkeys(("count", "info", "ps", "stats", "usage", "whoami"), "status"),
+    **dict.fromkeys(("init", "install"), "setup"),
+    **dict.fromkeys(("off", "disable", "stop"), "pause"),
+    **dict.fromkeys(("on", "enable", "start"), "resume"),
+    **dict.fromkeys(("browse", "dashboard", "page", "web"), "ui"),
+    **dict.fromkeys(("dump",), "export"),
+    **dict.fromkeys(("load",), "import"),
+    **dict.fromkeys(("cleanup", "gc", "vacuum"), "maintain"),
+    **dict.fromkeys(("diff", "history"), "get ID --view history"),
+    **dict.fromkeys(("log", "logs"), "timeline"),
+    **dict.fromkeys(("deinit", "uninstall"), "setup --undo"),
+    **dict.fromkeys(("conflicts", "todo", "todos"), "review"),
+    "claude": "connect claude-code",
+    "disconnect": "connect CLIENT --remove",
+    "encrypt": "seal",
+    "decrypt": "unseal",
+    "inbox": "message inbox",
+    "invite": "key invite",
+    "login": "connect CLIENT --url URL",
+    "migrate": "store copy",
+    "revert": "undo",
+    "rollback": "undo",
+    "run": "worker",
+    "send": "message send",
+    "server": "serve",
+}
+"""Words of other programs, and the command here that does the same."""
+
 
 def operation_commands(group: str = "") -> dict[str, OperationRow]:
     """Map the commands of a group, by default those of no group, to their operations."""
@@ -211,10 +247,16 @@ class CommandGroup(TyperGroup):
             return typed, command, args[1:]
         # While words are completed, a name that is not known yet is no error.
         if not ctx.resilient_parsing and not typed.startswith("-"):
-            similar = " or ".join(map(repr, get_close_matches(typed, self.list_commands(ctx))))
+            similar = " or ".join(map(repr, self._similar(typed, self.list_commands(ctx))))
             if similar:
                 ctx.fail(f"No such command {typed!r}. Did you mean {similar}?")
         return super().resolve_command(ctx, args)
+
+    @staticmethod
+    def _similar(typed: str, names: Sequence[str]) -> Sequence[str]:
+        """Return the command that a word of other programs stands for, or those alike."""
+        meant = f"connect {typed}" if typed in clients() else WORDS_OF_OTHERS.get(typed, "")
+        return [meant] if meant.partition(" ")[0] in names else get_close_matches(typed, names)
 
 
 def find_operation_command(
