@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -87,8 +88,13 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
         raise InvalidInputError(
             f"The file has over {_BYTES_MAX:,} bytes.", hint="Send it in parts, or import it."
         )
-    # Bytes that are not UTF-8 are replaced, as in a text from stdin.
-    return list(_parse_objects(raw.decode("utf-8", "replace").split("\n")))
+    return list(_parse_objects(_decode(raw).split("\n")))
+
+
+def _decode(raw: bytes) -> str:
+    """Decode what is UTF-16 by its first bytes, or else UTF-8, whose wrong bytes are replaced."""
+    is_wide = raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return raw.decode("utf-16" if is_wide else "utf-8-sig", "replace")
 
 
 def _read(file: Path) -> bytes:
@@ -412,7 +418,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
     """
     if options.get("text") == FROM_STDIN:
         read = _both_ends if operation.reads_both_ends else _beginning
-        options["text"] = read(sys.stdin.buffer).decode("utf-8", "replace")
+        options["text"] = _decode(read(sys.stdin.buffer))
     fields = operation.request.model_fields
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}

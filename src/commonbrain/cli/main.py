@@ -68,7 +68,10 @@ def _before(
         ),
     ] = False,
 ) -> None:
-    context.obj = GlobalOptions(store=store, agent=agent, session=session, tenant=tenant)
+    # Clients pass on variables that are set to nothing.
+    context.obj = GlobalOptions(
+        store=store or None, agent=agent or None, session=session or None, tenant=tenant or None
+    )
     _STATE.set(context.obj)
     if STREAMS.is_interactive:
         ask_for_passphrases(_ask_passphrase)

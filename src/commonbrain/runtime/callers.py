@@ -51,7 +51,7 @@ def put_global_first(words: Sequence[str]) -> list[str]:
     """Move the options that every command has to its front, as the parsers expect them.
 
     `--json` moves the other way. `brain help X` and `brain version` are `brain X --help` and
-    `brain --version`. What follows `--` stays, and so does a global option that the command has too.
+    `brain --version`. What follows `--` stays, and so does an option that the command has too.
     """
     end = words.index("--") if "--" in words else len(words)
     moved: list[str] = []
