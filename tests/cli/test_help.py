@@ -1,5 +1,6 @@
 """What `brain --help` shows, and the examples below the help of each command."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +70,21 @@ def test_mistyped_command_gets_a_suggestion(typed: str, suggested: str) -> None:
 
     assert result.exit_code == 2
     assert f"Did you mean {suggested!r}?" in result.output
+
+
+def test_options_for_some_kinds_and_verbs_follow_those_for_every_call() -> None:
+    for path, command in commands(typer.main.get_command(app)):
+        shown = CliRunner().invoke(app, [*path, "--help"]).output
+        intro, *sections = re.split(r"^For (.+):$", shown, flags=re.MULTILINE)
+        # The kinds and verbs that the command takes are listed before.
+        known = {"skill", *re.findall("[a-z]+", intro)}
+        assert {word for title in sections[::2] for word in title.split(", ")} <= known, path
+        assert not any("--json" in section for section in sections[1::2])
+        options = {f"{option} " for one in command.params for option in one.opts if "--" in option}
+        assert all(option in f"{shown} " for option in options), path
+    assert (
+        "For incident:\n  --root-cause <str>" in CliRunner().invoke(app, ["remember", "-h"]).output
+    )
 
 
 def test_words_of_other_programs_lead_to_commands_that_exist() -> None:

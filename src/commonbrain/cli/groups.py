@@ -4,6 +4,7 @@ A command whose name has two words, `skill list`, belongs to the group of the fi
 with the name of a group has only the commands in it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -11,7 +12,7 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from commonbrain.api.operations import OPERATIONS, Operation, OperationRow
@@ -213,6 +214,30 @@ def operation_commands(group: str = "") -> dict[str, OperationRow]:
     }
 
 
+class SectionedCommand(TyperCommand):
+    """A command of an operation, whose help begins with the options that are for every call."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 see CommandGroup
+        """Write the arguments and options; those for one kind or verb last, in sections."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            if record is None:
+                continue
+            term, help_ = record
+            is_option = one.param_type_name == "option"
+            of = _ONLY_FOR.fullmatch(help_) if is_option else None
+            title = f"For {of[1]}" if of else "Options" if is_option else "Arguments"
+            sections.setdefault(title, []).append((term, of[2] if of else help_))
+        for title in sorted(sections, key=lambda title: title.startswith("For ")):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+_ONLY_FOR: Final = re.compile(r"(?!.*; [a-z]+: )([a-z]+(?:, [a-z]+)*): (.+)")
+"""A help that begins with the kinds or verbs that an option is for; not one with several such."""
+
+
 class CommandGroup(TyperGroup):
     """Commands whose help ends with an example; those of operations are built when used."""
 
@@ -283,7 +308,8 @@ def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
         return get_command(_refusing(missing))
     subcommand = next((one for one in operation.commands if one.name == path), None)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(path.rpartition(" ")[2])(build_command(operation, subcommand))
+    name = path.rpartition(" ")[2]
+    app.command(name, cls=SectionedCommand)(build_command(operation, subcommand))
     return get_command(app)
 
 
