@@ -309,7 +309,9 @@ def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
     subcommand = next((one for one in operation.commands if one.name == path), None)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     name = path.rpartition(" ")[2]
-    app.command(name, cls=SectionedCommand)(build_command(operation, subcommand))
+    # The command of one kind or verb has options for no other.
+    shape = SectionedCommand if subcommand is None else None
+    app.command(name, cls=shape)(build_command(operation, subcommand))
     return get_command(app)
 
 
