@@ -4,6 +4,8 @@ import atexit
 import gc
 import os
 import sys
+from codecs import register_error
+from io import TextIOWrapper
 from time import monotonic
 from typing import Final
 
@@ -31,6 +33,7 @@ def main() -> None:
     # At its end the interpreter would search all modules for garbage, for a quarter of the time of
     # `brain status`. The system takes the memory back anyway.
     atexit.register(gc.freeze)
+    _repair_streams()
     if sys.argv[1:] == ["--version"]:
         from importlib.metadata import version  # noqa: PLC0415
 
@@ -61,6 +64,9 @@ def main() -> None:
 
         run_proxy_command(sys.argv[2:])
         return
+    from commonbrain.runtime.callers import put_global_first  # noqa: PLC0415
+
+    sys.argv[1:] = put_global_first(sys.argv[1:])
     if sys.argv[-1] == "mcp":
         # The same; it returns if the words are of another command, or nothing can be shared.
         from commonbrain.mcp.bridge import serve_command  # noqa: PLC0415
@@ -74,6 +80,28 @@ def main() -> None:
     from commonbrain.cli.main import run  # noqa: PLC0415
 
     run()
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    from json import dumps  # noqa: PLC0415 it is seldom called
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def _repair_streams() -> None:
+    """Let every text be printed in any encoding, and give closed streams an empty file.
+
+    What an encoding lacks is a question mark for people, and an escape in JSON.
+    """
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+    register_error("json", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="json" if "--json" in sys.argv else "replace")
 
 
 if __name__ == "__main__":

@@ -74,8 +74,10 @@ def test_errors_have_a_class_a_code_and_a_hint(path: Path) -> None:
             brain.recall("x", max_items=1000)
         with pytest.raises(commonbrain.InvalidInputError):
             brain.acting_as(agent="")
-    with pytest.raises(commonbrain.UnavailableError):
+    with pytest.raises(commonbrain.InvalidInputError):
         commonbrain.open(path.parent)
+    with pytest.raises(commonbrain.UnavailableError):
+        commonbrain.open(path / "below a file")
     (path.parent / "noise").write_bytes(b"noise" * 1000)
     with pytest.raises(commonbrain.StoreCorruptError):
         commonbrain.open(path.parent / "noise")

@@ -96,7 +96,7 @@ def test_file_with_a_malformed_line_stores_nothing_and_names_the_line(
         (lines({"text": "Tea is at noon"}) + b"\n{broken", "Line 2"),
         (b"[" * 100_000, "Line 1"),
         (b"\xff\xfe\x00", "Line 1"),
-        (b" " * 7_000_000, "bytes"),
+        (b" " * (64 * 1024 * 1024 + 1), "bytes"),
     )
     for stdin, named in cases:
         with subtests.test(start=stdin[:40]):
@@ -106,9 +106,17 @@ def test_file_with_a_malformed_line_stores_nothing_and_names_the_line(
     assert offer(lines({"text": "Tea is at noon"}))[1]["items"][0]["status"] == "stored"
 
 
-def test_file_of_more_than_100_lines_is_refused_whole(offer: Offer) -> None:
-    code, reply = offer(lines(*({"text": f"Order {n} came"} for n in range(101))))
-    assert (code, reply["error"]["code"]) == (3, "limit_exceeded")
+def test_file_of_any_length_is_stored_and_a_bad_line_at_its_end_stores_nothing(
+    offer: Offer, path: Path
+) -> None:
+    many = lines(*({"text": f"Order {n} came"} for n in range(250)), {"text": ""})
+    assert offer(many + b"\n{broken")[0] == 2
+    code, reply = offer(many, "--idempotency-key", "k1")
+    assert code == 3
+    assert [one["status"] for one in reply["items"]] == ["stored"] * 250 + ["rejected"]
+    assert offer(many, "--idempotency-key", "k1")[1]["items"] == reply["items"]
+    with open_brain(path) as brain:
+        assert brain.status().memories == 250
 
 
 def test_missing_file_and_text_next_to_a_file_are_refused(offer: Offer) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.in_process import run_brain
 from tests.laid_out_stores import lay_out_store
-from tests.processes import TIMEOUT_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 FACT = "We chose Postgres over MySQL for row-level security."
 MISSING = "mem_0000000000000"
@@ -129,7 +130,9 @@ def test_text_of_one_dash_is_read_from_stdin(laid_out: Brain) -> None:
 
 def test_option_store_overrides_the_environment(brain: Brain, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
+    assert brain("--store", str(other), "remember", "Tea is hot").code == 0
     assert brain("--store", str(other), "status", "--json").json["store"] == str(other)
+    brain("remember", "Tea is cold")
     assert brain("status", "--json").json["store"] == str(tmp_path / "brain.db")
 
 
@@ -190,9 +193,76 @@ def test_error_is_printed_as_json_with_the_option_json(laid_out: Brain) -> None:
 
 def test_store_that_cannot_be_opened_is_unavailable(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    for store in (tmp_path, tmp_path / "file" / "brain.db"):
-        ran = brain("--store", str(store), "status", "--json")
-        assert (ran.code, ran.json["error"]["code"]) == (5, "store_down")
+    ran = brain("--store", str(tmp_path / "file" / "brain.db"), "remember", "x", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (5, "store_down")
+
+
+def test_reading_makes_no_store(brain: Brain, tmp_path: Path) -> None:
+    store = tmp_path / "mistyped" / "brain.db"
+    for words in (["recall", "tea"], ["list"], ["task", "list"], ["get", "mem_1"]):
+        ran = brain(*words, "--store", str(store))
+        assert ran.code == 4
+        assert f"There is no store {store}." in ran.err
+    assert not store.parent.exists()
+
+
+@pytest.mark.parametrize("name", ["", "${HOME}"])
+def test_what_is_no_file_of_a_store_is_refused_by_its_name(
+    brain: Brain, tmp_path: Path, name: str
+) -> None:
+    ran = brain("--store", str(tmp_path / name), "remember", "Tea is hot")
+    assert ran.code == 2
+    assert str(tmp_path / name) in ran.err
+    assert not (tmp_path / "${HOME}").exists()
+
+
+def test_empty_variables_are_unset(path: Path) -> None:
+    names = ("STORE", "AGENT", "SESSION", "TENANT", "TOKEN_BUDGET", "SECRETS_DIR")
+    empty = {f"COMMONBRAIN_{name}": "" for name in names}
+    assert run_brain("--store", str(path), "remember", "Tea is hot", **empty).status == 0
+
+
+def test_stdin_in_the_encodings_of_windows_is_read(brain: Brain) -> None:
+    texts = {codec: f"Der Tee in {codec} ist heiß" for codec in ("utf-16", "utf-8-sig")}
+    for codec, text in texts.items():
+        assert brain("remember", "-", stdin=text.encode(codec)).code == 0
+        line = f'{{"text": "{text} oder nicht"}}\r\n'.encode(codec)
+        assert brain("remember", "--file", "-", stdin=line).code == 0
+    stored = {one["headline"] for one in brain("list", "--json").json["memories"]}
+    assert stored == {*texts.values(), *(f"{text} oder nicht" for text in texts.values())}
+
+
+def test_what_a_terminal_cannot_show_ends_no_command(path: Path) -> None:
+    environment = clean_environment(PYTHONIOENCODING="cp1252")
+    run_brain("--store", str(path), "remember", "Zoë left 東京 \U0001f680")
+    for words in (["list"], ["recall", "東京"], ["get", "東"], ["list", "--json"]):
+        ran = subprocess.run(
+            command(path, *words),
+            env=environment,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert b"Traceback" not in ran.stderr
+    assert (
+        json.loads(ran.stdout.decode("cp1252"))["memories"][0]["headline"]
+        == "Zoë left 東京 \U0001f680"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+@pytest.mark.parametrize(("closed", "code"), [("<&-", 3), (">&-", 0), ("2>&-", 0)])
+def test_closed_stream_ends_no_command(path: Path, closed: str, code: int) -> None:
+    text = "-" if closed == "<&-" else "Tea is hot"
+    line = f"{shlex.join(command(path, 'remember', text))} {closed}"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env=clean_environment(),
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert (ran.returncode, b"Traceback" in ran.stderr) == (code, False)
 
 
 @pytest.mark.skipif(

@@ -46,6 +46,8 @@ COMPLETIONS: tuple[tuple[tuple[str, ...], set[str]], ...] = (
     (("recall", "--kind", "ru"), {"rule"}),
     (("recall", "--field", "o"), {"outcome"}),
     (("remember", "x", "--trust", ""), {"trusted_tool", "user_claim", "untrusted_web"}),
+    (("revise", "un"), {"unlink", "unpin"}),
+    (("get", "mem_1", "--view", "hi"), {"history"}),
     (("get", ""), set()),
 )
 

@@ -4,7 +4,7 @@ import pytest
 from platformdirs import user_data_path, user_state_path
 
 from commonbrain.folders import default_state, default_store
-from commonbrain.runtime.callers import CommandLine, parse_command_line
+from commonbrain.runtime.callers import CommandLine, parse_command_line, put_global_first
 
 
 def test_options_before_a_command_are_parsed() -> None:
@@ -16,6 +16,29 @@ def test_options_before_a_command_are_parsed() -> None:
         assert parse_command_line(other, {}) is None
     with_option = parse_command_line(["recall", "--agent", "x", "--", "mcp"], {})
     assert with_option == CommandLine(words=("recall", "--agent", "x", "--", "mcp"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "parsed"),
+    [
+        ("remember text --agent ann", "--agent ann remember text"),
+        ("remember --store=b.db text --json", "--store=b.db remember text --json"),
+        ("--agent ann recall text --agent bob", "--agent ann recall text --agent bob"),
+        ("session list --agent bob --tenant t", "--tenant t session list --agent bob"),
+        ("session end --agent bob", "--agent bob session end"),
+        ("recall --agent", "recall --agent"),
+        ("remember --agent", "--agent remember"),
+        ("remember --agent ann -- --agent bob", "--agent ann remember -- --agent bob"),
+        ("--json list", "list --json"),
+        ("version", "--version"),
+        ("version x", "version x"),
+        ("help", "--help"),
+        ("help session list", "session list --help"),
+        ("", ""),
+    ],
+)
+def test_global_options_count_wherever_they_are_typed(typed: str, parsed: str) -> None:
+    assert put_global_first(typed.split()) == parsed.split()
 
 
 @pytest.mark.parametrize("home", ["/home/ann", "/home/ann/", "relative", "", None])

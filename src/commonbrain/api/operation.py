@@ -349,14 +349,14 @@ class Operation(Generic[RequestT, ReplyT]):
         is_replaceable = self.batch_field is not None and name in self.positional
         return is_replaceable or self.request.model_fields[name].is_required()
 
-    def is_repeatable(self, request: RequestT) -> bool:
-        """Return whether a request may run twice: it only reads, or is idempotent.
+    def only_reads(self, request: Request | None) -> bool:
+        """Return whether a request only reads: all of its operation do, or those of its verb."""
+        is_reading = isinstance(request, VerbRequest) and request.verb.is_read_only
+        return self.is_read_only or is_reading
 
-        A request whose verb only reads is repeatable, even if other verbs are not.
-        """
-        if isinstance(request, VerbRequest) and request.verb.is_read_only:
-            return True
-        return self.is_read_only or self.is_idempotent
+    def is_repeatable(self, request: RequestT) -> bool:
+        """Return whether a request may run twice: it only reads, or is idempotent."""
+        return self.only_reads(request) or self.is_idempotent
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:

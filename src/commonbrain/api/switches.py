@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from commonbrain.api.operation import Operation, Request, VerbRequest
+from commonbrain.api.operation import Operation, Request
 from commonbrain.api.project_folder import LEFT_ON, folder_config_of, switched_off_error
 from commonbrain.model.scope import Authority, Caller
 from commonbrain.runtime.pause import pause_in, paused_error
@@ -18,9 +18,8 @@ def check_switched_on(
         RejectedError: `paused`, a write during a pause; `switched_off`, by a file of the folder.
 
     """
-    is_read = isinstance(request, VerbRequest) and request.verb.is_read_only
     is_left_on = operation.name in LEFT_ON
-    _check(caller, is_read=is_read or operation.is_read_only or is_left_on, is_left_on=is_left_on)
+    _check(caller, is_read=operation.only_reads(request) or is_left_on, is_left_on=is_left_on)
 
 
 def check_import_is_on(caller: Caller) -> None:

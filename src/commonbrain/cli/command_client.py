@@ -141,5 +141,5 @@ def _write(stream: Any, text: str) -> None:  # noqa: ANN401 the streams of sys
     """Write a text, with marks for characters that the stream does not have."""
     if text and stream is not None:
         stream.flush()
-        stream.buffer.write(text.encode(stream.encoding or "utf-8", "replace"))
+        stream.buffer.write(text.encode(stream.encoding or "utf-8", stream.errors))
         stream.flush()

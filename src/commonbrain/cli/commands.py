@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import CausalField, Kind, Severity
-from commonbrain.model.limits import ITEMS_PER_CALL_MAX, RAW_TEXT_BYTES_MAX, TEXT_BYTES_MAX
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX, RAW_TEXT_BYTES_MAX
 from commonbrain.model.scope import Scope, Trust
 
 Complete = Callable[[str], list[str]]
@@ -70,8 +71,8 @@ CHOICES: Final[Mapping[str, Complete]] = {
 """By the name of a request's field."""
 
 
-_BYTES_MAX: Final = 4 * ITEMS_PER_CALL_MAX * TEXT_BYTES_MAX
-"""Far more than the maximum number of items of one call, with every character escaped."""
+_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of a file; some 100,000 notes."""
 _HINT: Final = 'Give one JSON object a line, such as {"text": "...", "kind": "fact"}.'
 
 
@@ -87,8 +88,13 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
         raise InvalidInputError(
             f"The file has over {_BYTES_MAX:,} bytes.", hint="Send it in parts, or import it."
         )
-    # Bytes that are not UTF-8 are replaced, as in a text from stdin.
-    return list(_parse_objects(raw.decode("utf-8", "replace").split("\n")))
+    return list(_parse_objects(_decode(raw).split("\n")))
+
+
+def _decode(raw: bytes) -> str:
+    """Decode what is UTF-16 by its first bytes, or else UTF-8, whose wrong bytes are replaced."""
+    is_wide = raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return raw.decode("utf-16" if is_wide else "utf-8-sig", "replace")
 
 
 def _read(file: Path) -> bytes:
@@ -164,8 +170,9 @@ def build_command(
     ) -> None:
         state: GlobalOptions = context.obj
         preset = dict(subcommand.preset) if subcommand else {}
+        rest: Sequence[Any] = ()
         if file is not None:
-            request = _batch_request(operation, options, file=file, command=name)
+            request, *rest = _batch_requests(operation, options, file=file, command=name)
         else:
             request = _request(operation, options | preset, command=name)
         with open_brain_for(state, operation, request=request) as (brain, call):
@@ -193,11 +200,12 @@ def build_command(
                 from commonbrain.cli.worker import follow_job  # noqa: PLC0415
 
                 reply = follow_job(brain, reply, is_shown=not as_json)
-            call.record_reply(operation, reply)
+            replies = [reply, *(operation.handle(brain, one) for one in rest)]
+            call.record_reply(operation, replies[-1])
         if as_csv and operation.to_csv:
             state.output.print_text(operation.to_csv(reply))
             raise typer.Exit(operation.exit_code(reply))
-        _print_and_exit(operation, reply, output=state.output, as_json=as_json)
+        _print_and_exit(operation, replies, output=state.output, as_json=as_json)
 
     def typer_command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
         command(options.pop("typer_context"), **options)
@@ -236,23 +244,32 @@ def _signature(
 
 def _print_and_exit(
     operation: Operation[Any, Any],
-    reply: Any,  # noqa: ANN401 each its own
+    replies: Sequence[Any],
     *,
     output: Output,
     as_json: bool,
 ) -> NoReturn:
-    """Print a reply and exit with its code."""
+    """Print a reply, or those to the parts of a file as one, and exit with the worst code."""
     if as_json:
-        output.print_json(operation.to_json(reply))
+        shown: Any = operation.to_json(replies[0])
+        for reply in replies[1:]:
+            shown[operation.batch_field] += cast("Any", operation.to_json(reply))[
+                operation.batch_field
+            ]
+        output.print_json(shown)
     else:
-        _show(operation, reply, output=output)
-    raise typer.Exit(operation.exit_code(reply))
+        for reply in replies:
+            _show(operation, reply, output=output)
+    raise typer.Exit(max(map(operation.exit_code, replies)))
 
 
-def _batch_request(
+def _batch_requests(
     operation: Operation[Any, Any], options: dict[str, Any], *, file: Path, command: str
-) -> Any:  # noqa: ANN401 each its own
-    """Build the request for the objects of a file; the other options apply to each of them."""
+) -> Sequence[Any]:
+    """Build the requests for the objects of a file, each for as many as one call takes.
+
+    The other options apply to each object; an idempotency key gets the number of its request.
+    """
     if any(options.get(name) for name in operation.positional):
         raise InvalidInputError(
             "Give a text or a file, not both.", hint=f"See brain {command} --help."
@@ -263,8 +280,16 @@ def _batch_request(
         for name, value in options.items()
         if value not in (None, _default(fields[name]))
     }
-    items = {str(operation.batch_field): read_objects(file)}
-    return _validate(operation, shared | items, command=command)
+    objects = read_objects(file)
+    requests: list[Any] = []
+    for first in range(0, max(len(objects), 1), ITEMS_PER_CALL_MAX):
+        items: dict[str, Any] = {
+            str(operation.batch_field): objects[first : first + ITEMS_PER_CALL_MAX]
+        }
+        if first and (key := shared.get("idempotency_key")):
+            items["idempotency_key"] = f"{key}-{first}"
+        requests.append(_validate(operation, shared | items, command=command))
+    return requests
 
 
 def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
@@ -350,14 +375,14 @@ def _parameter(
     """Build one parameter; `is_spared` if a file may replace the required ones."""
     help_ = _help(field)
     required = is_mandatory and not is_replaced_by_file
+    words = _literal_values(field.annotation)
+    completion = CHOICES.get(name) or (complete_from(lambda: words) if words else None)
     if is_positional:
-        annotation: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
+        annotation: object = typer.Argument(help=help_, autocompletion=completion)
     else:
         option = f"--{SINGULAR.get(name, name).replace('_', '-')}"
         shape = "NAME=VALUE" if get_origin(field.annotation) is dict else None
-        annotation = typer.Option(
-            option, help=help_, autocompletion=CHOICES.get(name), metavar=shape
-        )
+        annotation = typer.Option(option, help=help_, autocompletion=completion, metavar=shape)
     type_ = _cli_type(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
     if required and type(None) in get_args(type_):
@@ -412,7 +437,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
     """
     if options.get("text") == FROM_STDIN:
         read = _both_ends if operation.reads_both_ends else _beginning
-        options["text"] = read(sys.stdin.buffer).decode("utf-8", "replace")
+        options["text"] = _decode(read(sys.stdin.buffer))
     fields = operation.request.model_fields
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}

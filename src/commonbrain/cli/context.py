@@ -22,11 +22,11 @@ from commonbrain.api.switches import check_switched_on
 from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain, Identity, identity_of
 from commonbrain.coordination.session_registry import may_resume, resume_session, touch_session
-from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.errors import CommonbrainError, NotFoundError
 from commonbrain.model.scope import Authority
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
 from commonbrain.model.values import dataclass, replace
-from commonbrain.runtime.callers import acts_for_owner, is_of_person
+from commonbrain.runtime.callers import acts_for_owner, is_of_person, store_file
 
 
 class SessionUse(StrEnum):
@@ -56,11 +56,23 @@ class GlobalOptions:
 
         return Profile(load_settings().mcp_profile)
 
-    def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
+    def open(
+        self,
+        *,
+        server_name: str | None = None,
+        use: SessionUse = SessionUse.RESUME,
+        is_made: bool = True,
+    ) -> Brain:
         """Open the store, for one command or for a server of this name.
 
         A command belongs to the session that it names, else to the one that this terminal booted.
+
+        Raises:
+            NotFoundError: there is no such file, and it is not to be made.
+
         """
+        if not is_made:
+            _check_exists(store_file(self.store, os.environ))
         # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
@@ -82,6 +94,14 @@ class GlobalOptions:
     def close(self, brain: Brain) -> None:
         """Close what `open` returned."""
         brain.close()
+
+
+def _check_exists(store: Path | None) -> None:
+    if store is not None and not store.expanduser().exists():
+        raise NotFoundError(
+            f"There is no store {store}.",
+            hint="`brain remember` makes it; --store or COMMONBRAIN_STORE name another.",
+        )
 
 
 def as_command(brain: Brain, *, is_person: bool) -> Brain:
@@ -155,7 +175,8 @@ def open_brain_for(
         else record_call(operation, request, transport=Transport.CLI)
     )
     try:
-        brain = state.open(use=_session_use(operation, request))
+        use = _session_use(operation, request)
+        brain = state.open(use=use, is_made=not operation.only_reads(request))
     except CommonbrainError as error:
         record_failed_open(call, error, agent=state.agent)
         raise

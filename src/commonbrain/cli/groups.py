@@ -4,6 +4,7 @@ A command whose name has two words, `skill list`, belongs to the group of the fi
 with the name of a group has only the commands in it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -11,11 +12,11 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from commonbrain.api.operations import OPERATIONS, Operation, OperationRow
-from commonbrain.cli.commands import build_command
+from commonbrain.cli.commands import build_command, clients
 from commonbrain.extras import load_row
 from commonbrain.model.errors import InvalidInputError
 
@@ -166,6 +167,42 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The commands that `brain --help` explains; it only names the others."""
 
+WORDS_OF_OTHERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("add", "create", "new", "note", "put", "save", "write"), "remember"),
+    **dict.fromkeys(("ask", "find", "grep", "query", "search"), "recall"),
+    **dict.fromkeys(("cat", "open", "read", "show", "view"), "get"),
+    **dict.fromkeys(("dir", "ls"), "list"),
+    **dict.fromkeys(("del", "delete", "drop", "remove", "rm"), "forget"),
+    **dict.fromkeys(("change", "edit", "fix", "mv", "pin", "set", "tag", "update"), "revise"),
+    **dict.fromkeys(("check", "health", "verify"), "doctor"),
+    **dict.fromkeys(("count", "info", "ps", "stats", "usage", "whoami"), "status"),
+    **dict.fromkeys(("init", "install"), "setup"),
+    **dict.fromkeys(("off", "disable", "stop"), "pause"),
+    **dict.fromkeys(("on", "enable", "start"), "resume"),
+    **dict.fromkeys(("browse", "dashboard", "page", "web"), "ui"),
+    **dict.fromkeys(("dump",), "export"),
+    **dict.fromkeys(("load",), "import"),
+    **dict.fromkeys(("cleanup", "gc", "vacuum"), "maintain"),
+    **dict.fromkeys(("diff", "history"), "get ID --view history"),
+    **dict.fromkeys(("log", "logs"), "timeline"),
+    **dict.fromkeys(("deinit", "uninstall"), "setup --undo"),
+    **dict.fromkeys(("conflicts", "todo", "todos"), "review"),
+    "claude": "connect claude-code",
+    "disconnect": "connect CLIENT --remove",
+    "encrypt": "seal",
+    "decrypt": "unseal",
+    "inbox": "message inbox",
+    "invite": "key invite",
+    "login": "connect CLIENT --url URL",
+    "migrate": "store copy",
+    "revert": "undo",
+    "rollback": "undo",
+    "run": "worker",
+    "send": "message send",
+    "server": "serve",
+}
+"""Words of other programs, and the command here that does the same."""
+
 
 def operation_commands(group: str = "") -> dict[str, OperationRow]:
     """Map the commands of a group, by default those of no group, to their operations."""
@@ -175,6 +212,30 @@ def operation_commands(group: str = "") -> dict[str, OperationRow]:
         for prefix, _, name in (command.rpartition(" ") for command in row.commands)
         if prefix == group
     }
+
+
+class SectionedCommand(TyperCommand):
+    """A command of an operation, whose help begins with the options that are for every call."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 see CommandGroup
+        """Write the arguments and options; those for one kind or verb last, in sections."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            if record is None:
+                continue
+            term, help_ = record
+            is_option = one.param_type_name == "option"
+            of = _ONLY_FOR.fullmatch(help_) if is_option else None
+            title = f"For {of[1]}" if of else "Options" if is_option else "Arguments"
+            sections.setdefault(title, []).append((term, of[2] if of else help_))
+        for title in sorted(sections, key=lambda title: title.startswith("For ")):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+_ONLY_FOR: Final = re.compile(r"(?!.*; [a-z]+: )([a-z]+(?:, [a-z]+)*): (.+)")
+"""A help that begins with the kinds or verbs that an option is for; not one with several such."""
 
 
 class CommandGroup(TyperGroup):
@@ -211,10 +272,16 @@ class CommandGroup(TyperGroup):
             return typed, command, args[1:]
         # While words are completed, a name that is not known yet is no error.
         if not ctx.resilient_parsing and not typed.startswith("-"):
-            similar = " or ".join(map(repr, get_close_matches(typed, self.list_commands(ctx))))
+            similar = " or ".join(map(repr, self._similar(typed, self.list_commands(ctx))))
             if similar:
                 ctx.fail(f"No such command {typed!r}. Did you mean {similar}?")
         return super().resolve_command(ctx, args)
+
+    @staticmethod
+    def _similar(typed: str, names: Sequence[str]) -> Sequence[str]:
+        """Return the command that a word of other programs stands for, or those alike."""
+        meant = f"connect {typed}" if typed in clients() else WORDS_OF_OTHERS.get(typed, "")
+        return [meant] if meant.partition(" ")[0] in names else get_close_matches(typed, names)
 
 
 def find_operation_command(
@@ -241,7 +308,10 @@ def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
         return get_command(_refusing(missing))
     subcommand = next((one for one in operation.commands if one.name == path), None)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(path.rpartition(" ")[2])(build_command(operation, subcommand))
+    name = path.rpartition(" ")[2]
+    # The command of one kind or verb has options for no other.
+    shape = SectionedCommand if subcommand is None else None
+    app.command(name, cls=shape)(build_command(operation, subcommand))
     return get_command(app)
 
 

@@ -32,6 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 add_groups(app)
@@ -67,7 +68,10 @@ def _before(
         ),
     ] = False,
 ) -> None:
-    context.obj = GlobalOptions(store=store, agent=agent, session=session, tenant=tenant)
+    # Clients pass on variables that are set to nothing.
+    context.obj = GlobalOptions(
+        store=store or None, agent=agent or None, session=session or None, tenant=tenant or None
+    )
     _STATE.set(context.obj)
     if STREAMS.is_interactive:
         ask_for_passphrases(_ask_passphrase)

@@ -5,6 +5,7 @@ Imports must be fast.
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -33,11 +34,54 @@ class CommandLine:
         return {"agent": self.agent, "session": self.session, "tenant": self.tenant}
 
 
+_GLOBAL: Final = ("store", "agent", "session", "tenant")
+OWN_OPTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "agent": frozenset(
+        {
+            *("audit", "erase", "forget", "list", "recall", "recalls", "timeline", "undo"),
+            *("key list", "message history", "session list"),
+        }
+    ),
+    "session": frozenset({"erase", "forget", "list", "recall", "recalls", "timeline", "undo"}),
+}
+"""Commands with an option of the name of a global one, which filters there."""
+
+
+def put_global_first(words: Sequence[str]) -> list[str]:
+    """Move the options that every command has to its front, as the parsers expect them.
+
+    `--json` moves the other way. `brain help X` and `brain version` are `brain X --help` and
+    `brain --version`. What follows `--` stays, and so does an option that the command has too.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    moved: list[str] = []
+    left: list[str] = []
+    waiting = deque(words[:end])
+    while waiting:
+        word = waiting.popleft()
+        option, has_value, _ = word.partition("=")
+        name = option.removeprefix("--")
+        is_owned = OWN_OPTIONS.get(name, frozenset()) & {*left[:1], " ".join(left[:2])}
+        if option == name or name not in _GLOBAL or is_owned:
+            left.append(word)
+        else:
+            moved += [word] if has_value or not waiting else [word, waiting.popleft()]
+    if left[:1] == ["--json"]:
+        left = [*left[1:], *left[:1]]
+    match left:
+        case ["version"]:
+            left = ["--version"]
+        case ["help", *command]:
+            left = [*command, "--help"]
+        case _:
+            pass
+    return [*moved, *left, *words[end:]]
+
+
 def parse_command_line(words: Sequence[str], environment: Mapping[str, str]) -> CommandLine | None:
     """Parse the options before a command; None if there is none, or an unknown option."""
     # The parser of the standard library takes a twentieth of the time of a hook.
-    names = ("store", "agent", "session", "tenant")
-    given = {name: environment.get(f"COMMONBRAIN_{name.upper()}") or None for name in names}
+    given = {name: environment.get(f"COMMONBRAIN_{name.upper()}") or None for name in _GLOBAL}
     rest = list(words)
     while rest and rest[0].startswith("-"):
         option, has_value, value = rest.pop(0).partition("=")

@@ -61,10 +61,10 @@ def load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN4
 
 
 def _read(model: type[EnvironmentSettings], folder: str | None) -> dict[str, Any]:
-    """Read the variables of a model, or else its files; names in any case."""
+    """Read the variables of a model, or else its files; names in any case, empty ones are unset."""
     keys = {name: model.prefix + name.upper() for name in model.model_fields}
     files = _texts(folder, names=keys.values()) if folder else {}
-    texts = files | {name.upper(): text for name, text in os.environ.items()}
+    texts = files | {name.upper(): text for name, text in os.environ.items() if text}
     read: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         text = texts.get(keys[name])

@@ -85,10 +85,26 @@ def open_store(
 
 
 def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation:
-    """Return the location of an argument, or of the settings."""
+    """Return the location of an argument, or of the settings.
+
+    Raises:
+        InvalidInputError: It is a folder, or a variable that was not replaced by its value.
+
+    """
     if not store:
-        return settings.store
-    return SecretStr(str(store)) if is_url(store) else Path(store)
+        location = settings.store
+    else:
+        location = SecretStr(str(store)) if is_url(store) else Path(store)
+    if isinstance(location, Path) and "${" in location.name:
+        raise InvalidInputError(
+            f"{location} names a variable that was not replaced by its value.",
+            hint="Write the path itself, or leave --store and COMMONBRAIN_STORE out.",
+        )
+    if isinstance(location, Path) and location.expanduser().is_dir():
+        raise InvalidInputError(
+            f"{location} is a folder, and a store is a file.", hint=f"Try {location / 'brain.db'}."
+        )
+    return location
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
