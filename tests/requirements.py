@@ -46,7 +46,7 @@ class NotApplicable(Requirement):
 GROUPS: Final = {
     "DM": 75,  # data model
     "WP": 53,  # write path
-    "RT": 42,  # retrieval
+    "RT": 46,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 42,  # sessions and boot

@@ -15,7 +15,7 @@ _CHARS_MAX: Final = 2000
 """A longer text is known by its beginning."""
 _CACHED: Final = 512
 # The commonest function words of German, Spanish, French, Portuguese, Italian and Dutch, and days.
-_OTHERS: Final = frozenset(
+FOREIGN_FUNCTIONS: Final = frozenset(
     "der die das den dem des ein eine einen einem einer und oder aber nicht kein keine ist sind"
     " wird werden wurde wurden hat hatte haben muss sich wir ihr ich er sie es mit auf aus bei"
     " von vom zum zur zu nach vor bis seit wenn weil als wie auch nur noch nun immer jeden jede"
@@ -50,7 +50,7 @@ def is_english(text: str) -> bool:
         if match["run"]:
             # About two characters make a word.
             foreign += (len(word) + 1) // 2
-        elif plain in _OTHERS:
+        elif plain in FOREIGN_FUNCTIONS:
             # "EST" and "DE" are abbreviations.
             foreign += not word.isupper()
         elif plain in _ENGLISH:
