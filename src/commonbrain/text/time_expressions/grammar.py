@@ -298,12 +298,8 @@ _BIG: Final = r"(?P<unit>week|month|quarter|year|decade)\b(?!-|\s+(?:of|before|a
 _OF_YEAR: Final = rf"(?:,?\s+(?:of\s+)?{_YEAR}|,?\s+'(?P<short>\d\d)\b)"
 _ON_WEEKDAY: Final = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+(?:the\s+)?)?"
 WRITTEN_IN_DIGITS: Final[tuple[tuple[str, Meaning], ...]] = (
-    (
-        r"(?<![A-Za-z0-9_])(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
-        r"(?:Z\b|[+-]\d\d:\d\d)?",
-        _iso,
-    ),
-    (r"(?<![A-Za-z0-9_])(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d(?![A-Za-z0-9_])", _iso),
+    (r"(?a:\b)(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
+    (r"(?a:\b)(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d(?a:\b)", _iso),
     (r"(?<![\d-])(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])(?![\d-])", _year_month),
 )
 """What is written alike in every language."""
