@@ -291,6 +291,13 @@ def test_search_terms_are_few_distinct_words(query: str) -> None:
 def test_function_words_are_searched_only_if_there_are_no_others() -> None:
     assert search_terms("What is the cache?") == ("cache",)
     assert search_terms("To be or not to be") == ("to", "be", "or", "not")
+    assert search_terms("Nicht mit der Rechnung und dem Export?") == ("rechnung", "export")
+    assert search_terms("Who is in the den of the Los Angeles Zoo?") == (
+        "den",
+        "los",
+        "angeles",
+        "zoo",
+    )
 
 
 @pytest.mark.requirement("DM-14")

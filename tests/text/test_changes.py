@@ -30,6 +30,8 @@ def test_quoted_old_value_is_a_change(subtests: pytest.Subtests) -> None:
         ("Pupils hand in their phones at the office.", "Pupils keep phones in lockers now."),
         ("Shipping is free from 60 euros.", "Shipping is free from 75 euros instead of 60."),
         ("Docs are built with Sphinx.", "Docs: Sphinx -> MkDocs."),
+        ("The request timeout is 30s.", "Request timeout: 30s -> 60s"),
+        ("MAX_UPLOAD: 10 MB", "MAX_UPLOAD: 10 MB -> 25 MB because guests send films"),
         ("We use Slack.", "We switched from Slack to Teams."),
         (
             "The treasurer of the club is Henrike Paulsen.",

@@ -458,3 +458,14 @@ def test_text_that_resembles_a_cause_yields_no_atom(subtests: pytest.Subtests) -
     for text in NO_CAUSES:
         with subtests.test(text=text):
             assert extract_atoms(text) == ()
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Le champ est vide because la valeur manque dans la table des clients.",
+        "El informe falla because la tabla no tiene los datos de ventas.",
+    ],
+)
+def test_english_word_in_a_text_of_another_language_states_no_cause(note: str) -> None:
+    assert extract_atoms(note) == ()

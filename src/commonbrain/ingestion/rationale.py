@@ -13,6 +13,7 @@ from typing import Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.text.languages import is_english
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 
@@ -34,7 +35,7 @@ class MemoryMention:
 
 def rationales(text: str) -> tuple[str, ...]:
     """Return the clauses that a text gives as its reasons, verbatim."""
-    if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
+    if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None or not is_english(text):
         return ()
     clauses = (
         clause

@@ -20,6 +20,7 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import QueryScope
+from commonbrain.text.languages import FOREIGN_FUNCTIONS, is_english
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.search_words import PARTICLE, extra_words, names_to_repeat, spaced
@@ -360,7 +361,8 @@ def strip_names(query: str, names: Iterable[str]) -> str:
 
 def search_terms(query: str) -> tuple[str, ...]:
     """List the words to search for, in order, without function words unless all of them are."""
-    words = content_words(query) or content_words(query, frozenset())
+    foreign = frozenset[str]() if is_english(query) else FOREIGN_FUNCTIONS
+    words = content_words(query, _FUNCTION_WORDS | foreign) or content_words(query, frozenset())
     return tuple(dict.fromkeys(words))[:_TERMS_MAX]
 
 

@@ -3,7 +3,8 @@
 A change is claimed only on words that can be quoted. The newer text names the older value as
 replaced; or it denies what the older says, with its subject and predicate; or it says the same of
 the same thing with another value, of which there is one at a time; or it says, with a word such as
-"now", another value of the same attribute. Everything else is left to the reader.
+"now", another value of the same attribute. Everything else is left to the reader. In languages
+other than English, only an arrow and the value of a label change something.
 """
 
 from collections.abc import Sequence
@@ -19,13 +20,17 @@ from commonbrain.text.assertions import (
     corrects,
     read_assertions,
 )
-from commonbrain.text.frames import NO_VERB, REPORTING
+from commonbrain.text.frames import ARROWS, NO_VERB, REPORTING
+from commonbrain.text.languages import is_english
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.words import read_words
 
 _SEVERAL: Final = frozenset({"name", "place", "clock", "date"})
 """What there may be several of where something is possible."""
 _HAVING: Final = frozenset("have get take need last cost be".split()) | REPORTING
 """Verbs that say no more of a measure than that it is one."""
+_LABELLED: Final = lazy_pattern(r"[^:.\n]{1,60}:\s*\S+(?: \S+)?\s*")
+"""A label and its value, which say the same in every language."""
 _CACHED: Final = 512
 _UNREAD: Final = frozenset({"", NO_VERB})
 """Verbs of clauses of which it is not known where the value begins."""
@@ -35,9 +40,10 @@ def find_change(older: str, newer: str) -> Basis | None:
     """Return on what basis a newer text changes an older one, or None if it does not."""
     words = _content_of(older)
     changing = [one for one in read_assertions(newer) if _may_concern(one, words)]
-    if not changing:
+    is_read = all(is_english(text) or _LABELLED.fullmatch(text) for text in (older, newer))
+    if not changing or not (is_read or any(arrow in newer for arrow in ARROWS)):
         return None
-    is_correction = corrects(newer) and not corrects(older)
+    is_correction = is_read and corrects(newer) and not corrects(older)
     stated, context = (
         frozenset[str]().union(*(one.whole for one in read_assertions(text)))
         for text in (older, newer)
@@ -52,7 +58,7 @@ def find_change(older: str, newer: str) -> Basis | None:
             is_open = not old.is_past or is_correction or new.is_opposed
             if is_open and _quotes(old, new, stated=stated, context=context):
                 return Basis.CORRECTION if is_correction else Basis.ANNOUNCED
-            basis = _restates(old, new, is_correction=is_correction)
+            basis = _restates(old, new, is_correction=is_correction) if is_read else None
             if basis is not None:
                 return basis
     return None

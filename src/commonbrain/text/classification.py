@@ -33,6 +33,7 @@ from commonbrain.text.frames import (
     sentences_of,
     split_clauses,
 )
+from commonbrain.text.languages import is_english
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.quotations import (
@@ -63,9 +64,10 @@ _LABEL: Final = lazy_pattern(
 def classify(text: str) -> Kind:
     """Return the kind of a text: rule, fact, event, incident or task.
 
-    The kind of its label wins over facts, events and incidents, a convention over all.
+    The kind of its label wins over facts, events and incidents, a convention over all. Without one,
+    a text in another language than English is a fact.
     """
-    predicted, label = predict(text), label_in(text)
+    predicted, label = predict(text) if is_english(text) else Kind.FACT, label_in(text)
     if predicted is Kind.RULE and _is_never_done(text):
         predicted = Kind.FACT
     named = kind_and_label(label) if label else None
@@ -114,6 +116,8 @@ _MARK: Final = lazy_pattern(
 _TASK_WORDS: Final = lazy_pattern(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
 )
+_TASK_MARK: Final = lazy_pattern(r"\bTODO:")
+"""A word for tasks in every language; in some, "todo" alone is "all"."""
 _ASSIGNED: Final = lazy_pattern(
     r"\W*@(?P<who>[^\W\d_][\w-]*(?:\.[\w-]+)*)[,:]?\s+(?:needs?|must|has|have|should|will)\b"
 )
@@ -206,12 +210,13 @@ def atom_of(text: str) -> TaggedText | None:
 def extract_tasks(text: str) -> list[TaggedText]:
     """Return the sentences that state a task, outside of what the text quotes."""
     plain = untagged(text)
-    spans = quoted_spans(plain) if _TASK_WORDS.search(plain) else ()
+    task_words = _TASK_WORDS if is_english(plain) else _TASK_MARK
+    spans = quoted_spans(plain) if task_words.search(plain) else ()
     tasks: list[str] = []
     at = 0
     for sentence in split_sentences(plain):
         at = plain.index(sentence, at)
-        words = _TASK_WORDS.finditer(sentence)
+        words = task_words.finditer(sentence)
         if any(not is_quoted(plain, at + word.start(), spans=spans) for word in words):
             tasks.append(_BULLET.sub("", sentence).strip())
         at += len(sentence)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
+from commonbrain.text.languages import is_english
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 
@@ -123,7 +124,9 @@ def is_of_user(text: str) -> bool:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of the beginning that may state either, without code."""
+    """Yield the English sentences of the beginning that may state either, without code."""
+    if not is_english(text):
+        return
     prose = _FENCE.sub(" ", text[:_SCANNED_CHARS]).replace("\u2019", "'")
     for statement in split_sentences(prose, at_semicolons=True):
         for part in _DASH.split(statement):

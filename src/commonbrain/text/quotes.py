@@ -13,7 +13,7 @@ from commonbrain.text.frames import (
     is_meaningful,
     split_value,
 )
-from commonbrain.text.words import ARTICLES, Sort, Word
+from commonbrain.text.words import ARTICLES, UNITS, Sort, Word
 
 _WORDS_MAX: Final = 6
 _BEFORE: Final = tuple(
@@ -157,7 +157,9 @@ def _at_marker(
 ) -> Iterator[tuple[str, ...]]:
     """Yield what follows or precedes words that say that it is replaced."""
     # "Exit code 1 -> retry" has a number on one side only.
-    sides = (*clause[max(0, place - 1) : place], *clause[place + 1 : place + 2])
+    is_measured = place > 1 and clause[place - 1].plain.removesuffix("s") in UNITS
+    end = place - 1 if is_measured and clause[place - 2].sort is Sort.NUMBER else place
+    sides = (*clause[max(0, end - 1) : end], *clause[place + 1 : place + 2])
     is_of_one_kind = len({word.sort is Sort.NUMBER for word in sides}) == 1
     if plain[place] in ARROWS and is_of_one_kind:
         yield _phrase_before(clause[:place])

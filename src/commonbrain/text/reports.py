@@ -15,6 +15,7 @@ from typing import Final
 from commonbrain.model.values import dataclass
 from commonbrain.text.clauses import is_question
 from commonbrain.text.frames import BE, DATES, place_of_verb, stems_of
+from commonbrain.text.languages import is_english
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.salience import COURTEOUS_WORDS
 from commonbrain.text.segmentation import pieces, split_sentences
@@ -185,7 +186,8 @@ def role_of(text: str) -> ClauseType | None:
     label = _LABEL.match(text)
     if label and label.lastgroup and not _is_undecided(words):
         return ClauseType.DECIDED if label.lastgroup == "decided" else ClauseType.OPEN
-    return next((role for role, applies in _ROLES if applies(words)), ClauseType.NOTED)
+    roles = _ROLES if is_english(text) else ()
+    return next((role for role, applies in roles if applies(words)), ClauseType.NOTED)
 
 
 def reports_decision(text: str) -> bool:
@@ -201,13 +203,14 @@ def states_decision(text: str) -> bool:
 
 def states_cause(text: str) -> bool:
     """Return whether a clause names a cause or a lesson."""
-    return _CAUSE.are_in(read_words(text))
+    return _CAUSE.are_in(read_words(text)) and is_english(text)
 
 
 def states_failure(text: str) -> bool:
     """Return whether a clause says that something failed, and not that this is over."""
     words = read_words(text)
-    return _FAILING.are_in(words) and not _REPAIRED.are_in(_main_clause(words))
+    is_failure = _FAILING.are_in(words) and is_english(text)
+    return is_failure and not _REPAIRED.are_in(_main_clause(words))
 
 
 def _main_clause(words: Sequence[Word]) -> Sequence[Word]:

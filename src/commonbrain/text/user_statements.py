@@ -12,6 +12,7 @@ from typing import Final
 from commonbrain.model.kinds import Kind
 from commonbrain.model.values import dataclass, replace
 from commonbrain.text.clauses import is_order, is_question, verb_at, words
+from commonbrain.text.languages import is_english
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.preferences import VERBS, is_of_user
@@ -175,7 +176,7 @@ _NO_SUBJECT: Final = frozenset("i you it that this to when how what why where wh
 def statements_in(prompt: str) -> list[UserStatement]:
     """Return what the user says in a prompt that is to last, at most `STATEMENTS_MAX`."""
     text = typed_text(prompt)
-    if is_trivial(text):
+    if is_trivial(text) or not is_english(text):
         return []
     own = without_quotations(first_indent(text) + normalise(text))
     is_specification = len(own.split()) > _LONG_WORDS

@@ -22,6 +22,7 @@ from typing import Final
 
 from commonbrain.model.atoms import ATOMS_MAX, Atom
 from commonbrain.text.clauses import is_factual, is_order
+from commonbrain.text.languages import is_english
 from commonbrain.text.patterns import lazy_pattern, lower_case
 from commonbrain.text.words import ARTICLES, read_words, stem
 from commonbrain_causes import signs
@@ -44,7 +45,7 @@ class _Sentence:
 
 def extract_atoms(text: str) -> tuple[Atom, ...]:
     """Return at most `ATOMS_MAX` causes with their effects, the most detailed first."""
-    if len(text) < TEXT_CHARS_MIN:
+    if len(text) < TEXT_CHARS_MIN or not is_english(text):
         return ()
     atoms = [
         replace(atom, start=one.start, end=one.start + len(one.text))

@@ -297,9 +297,14 @@ _WHICH: Final = r"(?P<which>last|past|previous|this|current|next|coming)"
 _BIG: Final = r"(?P<unit>week|month|quarter|year|decade)\b(?!-|\s+(?:of|before|after)\b)"
 _OF_YEAR: Final = rf"(?:,?\s+(?:of\s+)?{_YEAR}|,?\s+'(?P<short>\d\d)\b)"
 _ON_WEEKDAY: Final = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+(?:the\s+)?)?"
+WRITTEN_IN_DIGITS: Final[tuple[tuple[str, Meaning], ...]] = (
+    (r"(?a:\b)(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
+    (r"(?a:\b)(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d(?a:\b)", _iso),
+    (r"(?<![\d-])(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])(?![\d-])", _year_month),
+)
+"""What is written alike in every language."""
 DATES: Final[tuple[tuple[str, Meaning], ...]] = (
-    (r"\b(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
-    (r"\b(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d\b", _iso),
+    *WRITTEN_IN_DIGITS,
     (rf"\b(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}\s+{_MONTH}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
     (
         rf"\bfrom\s+(?P<first>\d{{1,2}})\s+(?:to|until|till)\s+{_DAY}\s+{_MONTH}{_OF_YEAR}?",
@@ -318,7 +323,6 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"{_RANGE_START}{_DAY}\s+(?:of\s+)?{_MONTH}", _date),
     (rf"{_RANGE_START}{_MONTH}\s+{_DAY}", _date),
     (rf"\b{_MONTH}{_OF_YEAR}", _date),
-    (r"(?<![\d-])(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])(?![\d-])", _year_month),
     (rf"\b{_SEASON},?\s+(?:of\s+)?{_YEAR}", _season),
     (rf"\bQ(?P<number>[1-4])[\s/,-]*(?:of\s+)?{_YEAR}", _quarter),
     (r"\b(?P<year>(?:19|20)\d\d)[\s/-]*Q(?P<number>[1-4])\b", _quarter),

@@ -16,6 +16,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.timestamps import parse_instant, to_utc
 from commonbrain.model.values import dataclass
+from commonbrain.text.languages import is_english
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import (
@@ -34,11 +35,13 @@ from commonbrain.text.time_expressions.grammar import (
     MARK,
     PART,
     UNIT,
+    WRITTEN_IN_DIGITS,
     Meaning,
     count_of,
     part_of,
     unit_of,
 )
+from commonbrain.text.time_expressions.translations import TRANSLATIONS
 
 _HINT: Final = lazy_pattern(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?"
@@ -242,10 +245,14 @@ class _ExpressionParser:
     accepts: Accepts = lambda _, __: True
 
     def read_all(self, dates: Dates) -> str:
-        """Read dates and then what surrounds them, and return the text with marks."""
-        for pattern, dated in dates:
+        """Read dates and then what surrounds them, and return the text with marks.
+
+        Of a text in another language, only what is written in digits or translated is read.
+        """
+        is_read = is_english(self.text)
+        for pattern, dated in dates if is_read else _IN_OTHER_LANGUAGES:
             self.read(_compiled(pattern), lambda near, dated=dated: dated(near.match, near.now))
-        if self.phrases:
+        if self.phrases and is_read:
             for pattern, meaning in BOUNDS:
                 self.read(_compiled(pattern), meaning)
         return self.text
@@ -358,8 +365,11 @@ def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
 
 
 def may_name_time(text: str) -> bool:
-    """Return whether a text has a word that every expression of the grammar has one of."""
-    return _HINT.search(text) is not None
+    """Return whether a text has a word that every expression of the grammar has one of.
+
+    The words of other languages are not looked for.
+    """
+    return _HINT.search(text) is not None or not is_english(text)
 
 
 def read_phrases(
@@ -377,6 +387,23 @@ def read_phrases(
     return [(one.source, one.named, one.is_dated) for one in map(reading.of, marks)]
 
 
+def _translation(english: str) -> Meaning:
+    """Return what parses the English for an expression of another language."""
+
+    def read(match: re.Match[str], now: datetime) -> Named:
+        reading = _ExpressionParser(english.format(*match.groups()), now, [])
+        reading.read_all(DATES)
+        return reading.phrases[-1].named
+
+    return read
+
+
+_IN_OTHER_LANGUAGES: Final = (
+    *WRITTEN_IN_DIGITS,
+    *((pattern, _translation(english)) for pattern, english in TRANSLATIONS),
+)
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile on first use; most queries name no time."""
@@ -385,7 +412,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _read(text: str, now: datetime) -> _ExpressionParser | None:
     """Parse all expressions of a text; None if there are none or it already contains marks."""
-    if not _HINT.search(text) or _MARKED.search(text):
+    if not may_name_time(text) or _MARKED.search(text):
         return None
     reading = _ExpressionParser(text, now, [])
     reading.read_all(DATES)
