@@ -11,7 +11,7 @@ from commonbrain.embeddings.local import SPACE
 from commonbrain.model.errors import StoreCorruptError
 
 FACT = "The kettle stands on the upper shelf."
-MULTILINGUAL = "multilingual-e5-small-int8-1"
+MULTILINGUAL = "multilingual-e5-small-int8-2"
 FAKE_MODEL = f"""
 from dataclasses import replace
 from commonbrain.testing.builders import WordHashEmbedder

@@ -189,7 +189,17 @@ def _normalised(graph: Graph, name: str, *, inputs: str) -> str:
 
 
 def _pooled(graph: Graph, hidden: str) -> str:
-    total = graph.do("ReduceSum", [hidden, "second"], output="total", keepdims=0)
+    """Add the tokens of the text; of its prefix only the colon, so that there always is one."""
+    colon = [piece for piece, _ in graph.packed.pieces].index(":")
+    is_colon = graph.do(
+        "Equal",
+        ["input_ids", graph.constant("colon", np.array([colon], np.int64))],
+        output="is_colon",
+    )
+    flags = graph.do("Cast", [is_colon], output="colons", to=TensorProto.INT32)
+    start = graph.do("ArgMax", [flags], output="prefix", axis=1, keepdims=0)
+    text = graph.do("Slice", [hidden, start, "last", "second"], output="text")
+    total = graph.do("ReduceSum", [text, "second"], output="total", keepdims=0)
     return _unit(graph, total, output="raw")
 
 

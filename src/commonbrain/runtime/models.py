@@ -90,7 +90,7 @@ def _packaged(row: str) -> Callable[[Options], Any]:
 
 _MINILM: Final = "minilm"
 _MULTILINGUAL: Final = "multilingual"
-_PACKAGED: Final = {SPACE.name: _MINILM, "multilingual-e5-small-int8-1": _MULTILINGUAL}
+_PACKAGED: Final = {SPACE.name: _MINILM, "multilingual-e5-small-int8-2": _MULTILINGUAL}
 """The spaces of the models that are packages, all of as many dimensions, and their embedders."""
 _ONNX: Final = "onnx"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-NAME: Final = "multilingual-e5-small-int8-1"
+NAME: Final = "multilingual-e5-small-int8-2"
 """Model, quantisation and edition; it changes whenever the vectors do."""
 
 DIMENSIONS: Final = 384
