@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 32,  # deployment and operations
+    "DO": 33,  # deployment and operations
     "MG": 36,  # migration and import
     "EV": 13,  # evaluations and tests
     "CL": 23,  # clients
@@ -445,6 +445,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-30", "While a database restarts, new calls wait without taking a thread."),
     Adopted("DO-31", "Readiness is answered within two seconds while the database is away."),
     Adopted("DO-32", "A multilingual model is a package; new stores have it, old keep theirs."),
+    Adopted("DO-33", "Setup and doctor recommend it where a tenth of what is new is not English."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),

@@ -6,6 +6,7 @@ from commonbrain.client import Brain
 from commonbrain.model.kinds import Kind
 from commonbrain.testing.builders import a_brain
 from tests.asking import FailingEmbedder, remember_one, stored
+from tests.in_process import default_model
 
 
 def test_new_store_is_empty_and_sound(brain: Brain) -> None:
@@ -46,3 +47,45 @@ def test_doctor_changes_nothing(brain: Brain) -> None:
     before = brain.status()
     brain.doctor()
     assert brain.status() == before
+
+
+GERMAN = (
+    "Das Passwort der Datenbank wird jeden Monat gewechselt",
+    "Die Rechnungen werden nachts verschickt und nicht am Tag",
+    "Der Testserver steht seit gestern in Frankfurt",
+)
+
+
+@pytest.mark.requirement("DO-33")
+def test_store_of_many_languages_is_recommended_a_model_of_them(path: Path) -> None:
+    def advice(brain: Brain) -> list[str]:
+        return [one.detail for one in brain.doctor().findings if one.check == "languages"]
+
+    with a_brain(path, embedder=default_model()) as brain:
+        for number in range(8):
+            stored(brain, f"The build number {number} runs on two cores", kind="fact")
+        for text in GERMAN[:2]:
+            stored(brain, text, kind="fact")
+        assert advice(brain) == []
+        stored(brain, GERMAN[2], kind="fact")
+        assert advice(brain) == ["3 of the newest 11 memories are not in English"]
+        assert brain.doctor().is_sound
+    with a_brain(path.with_name("other.db")) as brain:
+        for text in GERMAN:
+            stored(brain, text, kind="fact")
+        assert advice(brain) == []
+
+
+@pytest.mark.requirement("DO-33")
+def test_questions_in_other_languages_are_reason_enough(path: Path) -> None:
+    with a_brain(path, embedder=default_model()) as brain:
+        for text in (
+            "Wo läuft der Build?",
+            "Wer ist für die Datenbank da?",
+            "Was ist mit den Tests?",
+        ):
+            brain.recall(text)
+        brain.services.journal.flush()
+        [found] = [one for one in brain.doctor().findings if one.check == "languages"]
+        assert found.detail == "3 of the newest 3 questions are not in English"
+        assert "brain embeddings build multilingual" in found.hint

@@ -36,6 +36,7 @@ from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.security.authority import awaits_person
 from commonbrain.services import Capability
 from commonbrain.storage.interface import (
+    EntryFilter,
     Finding,
     Heartbeat,
     MemoryAccess,
@@ -44,6 +45,7 @@ from commonbrain.storage.interface import (
     ignore_progress,
 )
 from commonbrain.storage.job_queue import key_of
+from commonbrain.text.languages import is_english
 
 if TYPE_CHECKING:
     from commonbrain.storage.repositories.records import Timing
@@ -51,6 +53,12 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)
+_OF_ENGLISH: Final = "all-minilm"
+"""How the name of the space begins whose model was trained on English."""
+_TEXTS_READ: Final = 200
+"""Newest memories, and questions, by which the languages of a store are known."""
+_FOREIGN_MIN: Final = 3
+"""Fewer say nothing of a small store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,6 +338,7 @@ class Doctor(Capability):
             self._reflection(),
             *self._trained(),
             self._space(),
+            *self.languages(),
             scanner.finding(scan),
         )
         return Diagnosis(
@@ -349,6 +358,35 @@ class Doctor(Capability):
             detail=f"this program knows {own}, {moved_to} serves",
             hint="Start it with the serving embedder; see `brain embeddings list`.",
         )
+
+    def languages(self) -> Sequence[Finding]:
+        """Recommend the model of many languages if a tenth of what is new is not English.
+
+        That is of the memories that the caller may see, or of the questions; nothing if another
+        model than that of English serves.
+        """
+        if not self.services.store.space.name.startswith(_OF_ENGLISH):
+            return ()
+        shown = Filter(states=tuple(CURRENT_STATES))
+        scope = QueryScope(caller=self.caller, filter=shown, now=self.services.clock.now())
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            newest = [hit.id for hit in tx.memories.newest(scope, limit=_TEXTS_READ)]
+            texts = [one.text for one in tx.memories.get(newest).values()]
+            recalls = tx.recall_log.latest(EntryFilter(), before=ids.LAST, limit=_TEXTS_READ)
+            asked = [one.query for one in recalls if one.query]
+        for name, those in {"memories": texts, "questions": asked}.items():
+            foreign = sum(not is_english(one) for one in those)
+            if foreign >= max(_FOREIGN_MIN, len(those) / 10):
+                return (
+                    Finding(
+                        check="languages",
+                        is_sound=True,
+                        detail=f"{foreign} of the newest {len(those)} {name} are not in English",
+                        hint="A model of many languages finds them by meaning: pip install "
+                        "'commonbrain[multilingual]', then brain embeddings build multilingual.",
+                    ),
+                )
+        return ()
 
     def _future(self) -> Finding:
         """Report memories with a time in the future: plans, mistakes, or of a wrong clock."""

@@ -255,6 +255,8 @@ def _finish(
 ) -> None:
     """Print numbers, what to try, what a session costs and how to undo it."""
     cost = measure_cost(state)
+    with state.open() as brain:
+        advice = [one.hint for one in brain.doctor.languages()]
     attempt = f'brain recall "{filling.query}"' if filling.query else None
     if as_json:
         print_value(
@@ -265,11 +267,14 @@ def _finish(
                 "needs_review": filling.needs_review,
                 "tokens": asdict(cost),
                 "try": attempt,
+                "advice": advice,
                 "undo": "brain setup --undo",
             }
         )
     else:
         _print_filling(filling, attempt=attempt)
+        for line in advice:
+            print_line(line)
         print_line(describe_cost(cost))
         changed = [one.name for one in clients if one.outcome == "connected"]
         restart = f"Restart {', '.join(changed)}. " if changed else ""
