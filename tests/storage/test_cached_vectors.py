@@ -84,14 +84,27 @@ def test_approximate_search_is_limited_to_the_given_memories(store: Store) -> No
 
 def test_search_for_a_very_common_word_returns_new_and_old_memories(store: Store) -> None:
     put(store, a_memory(1, "tea first"), a_memory(9000, "tea last"))
+    index_tea(store, last=6000)
+
+    assert set(lexical(store, "tea")) == {1, 9000}
+
+
+def test_common_word_is_left_out_where_another_is_rare_whatever_the_ids(store: Store) -> None:
+    at = 1_700_000_000_000 << 16
+    put(store, a_memory(1, "tea first"), a_memory(at, "zebra"))
+    index_tea(store, last=2500)
+
+    assert lexical(store, "tea", "zebra") == [at]
+
+
+def index_tea(store: Store, *, last: int) -> None:
+    """Index the word "tea" by itself under the ids from 2 on."""
     many = sa.text(
-        "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)"
+        "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < :last)"
         " INSERT INTO memory_text(rowid, text, keywords) SELECT i, 'tea', '' FROM n"
     )
     with store.dialect.writer("default") as connection, connection.begin():
-        connection.execute(many)
-
-    assert set(lexical(store, "tea")) == {1, 9000}
+        connection.execute(many, {"last": last})
 
 
 def test_later_vector_with_any_id_is_found(subtests: pytest.Subtests) -> None:

@@ -48,21 +48,22 @@ _SCORED_MAX: Final = 5000
 
 
 @cache
-def _ranking(name: str, *, rows: str, is_every: bool) -> TextualSelect:
-    """Build the search of one full-text table; `rows` is its content table.
+def _ranking(name: str, *, is_every: bool) -> TextualSelect:
+    """Build the search of one full-text table.
 
     All its limits are literals: with parameters in their place, SQLite takes twice as long.
 
     FTS5 scores every match before it gives the best, so that a word which half of the store has
     costs half of the store; and such a word tells little. So one in more than 4% of the rows is
     dropped from a search, but not below 2,000 matches: among 5,183 papers a bound of 500 cost 1.5
-    points of nDCG@10. The newest row id stands for the number of rows, which would take longer to
-    count; no word is in more rows than there are, so that few are not counted at all. If all words
-    are common, all of them count, and only the newest matches are scored, unless it `is_every`.
+    points of nDCG@10. No word is in more rows than there are, so that few rows are not counted word
+    by word. If all words are common, all of them count, and only the newest matches are scored,
+    unless it `is_every`.
     """
     matching = f"SELECT rowid FROM {name} WHERE {name} MATCH"  # noqa: S608 constants
-    size = f"(SELECT coalesce(max(rowid), 0) FROM {rows})"  # noqa: S608
-    bound = f"max(2000, {size} / 25)"
+    # Ids are times, so the highest is no count. FTS5's sizes are the smallest rows to count.
+    size = f"SELECT count(*) AS rows FROM {name}_docsize"  # noqa: S608
+    bound = "(SELECT max(2000, rows / 25) FROM size)"
     newest = f"{matching} match ORDER BY rowid DESC LIMIT 1 OFFSET {_SCORED_MAX}"
     since = (
         f"AND rowid >= (SELECT CASE WHEN matches <= {_SCORED_MAX} THEN 0 "  # noqa: S608
@@ -71,8 +72,10 @@ def _ranking(name: str, *, rows: str, is_every: bool) -> TextualSelect:
     limit = -1 if is_every else LOOKED_AT
     counted = f"SELECT count(*) FROM ({matching} value LIMIT {bound})"  # noqa: S608
     statement = (
-        f"WITH words AS MATERIALIZED (SELECT value, {bound} AS bound, "  # noqa: S608
-        f"CASE WHEN {size} < 2000 THEN 0 ELSE ({counted}) END AS count FROM json_each(:words)), "
+        f"WITH size AS MATERIALIZED ({size}), "  # noqa: S608
+        f"words AS MATERIALIZED (SELECT value, {bound} AS bound, "
+        f"CASE WHEN (SELECT rows FROM size) < 2000 THEN 0 ELSE ({counted}) END AS count "
+        "FROM json_each(:words)), "
         "search AS MATERIALIZED (SELECT coalesce(group_concat(value, ' OR ') "
         "FILTER (WHERE count < bound), group_concat(value, ' OR ')) AS match, "
         f"coalesce(sum(count) FILTER (WHERE count < bound), {_SCORED_MAX} + 1) AS matches "
@@ -145,8 +148,8 @@ class SqliteFullText:
         self, words: Sequence[str], *, field: CausalField | None, is_every: bool = False
     ) -> dict[int, float]:
         """Score the best matches, best first; lower values of FTS5's bm25() are better."""
-        name, rows = ("memory_text", "memories") if field is None else ("atom_text", "atoms")
-        question = _ranking(name, rows=rows, is_every=is_every)
+        name = "memory_text" if field is None else "atom_text"
+        question = _ranking(name, is_every=is_every)
         given = {"words": json.dumps(words)}
         scored = rows_of(self.work.connection, question, given=given)
         return {id_: -rank for id_, rank in scored}
