@@ -16,6 +16,7 @@ from commonbrain.retrieval.retrieve import fuse
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate
 from tests.asking import FailingEmbedder, bodies, stored
+from tests.in_process import default_model
 
 FACT = "The nightly build runs on two cores"
 OTHER = "Deploys of the billing service happen at noon"
@@ -351,3 +352,17 @@ def test_question_about_one_of_many_siblings_is_answered_about_that_one(
         for number in (1, 4, 8):
             first, *_ = brain.recall(question.format(number), bump=False).items
             assert first.body == text.format(number, 20 - number)
+
+
+@pytest.mark.requirement("RT-43")
+def test_question_in_other_words_finds_its_answer_before_those_that_share_common_words(
+    path: Path,
+) -> None:
+    should = "review ship deploy rebase rename archive measure profile document test".split()
+    with a_brain(path, embedder=default_model()) as brain:
+        for verb in should:
+            for what in ("branch", "module", "service"):
+                stored(brain, f"We should {verb} each {what} before it is released", kind="fact")
+        answer = stored(brain, "Credentials of the cluster are in the vault of the platform team")
+        asked = brain.recall("Where should each password be kept?")
+    assert asked.items[0].id == answer

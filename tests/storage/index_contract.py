@@ -45,6 +45,20 @@ class IndexContract:
         """Give the store as one process sees it."""
         return open_store()
 
+    @pytest.mark.requirement("RT-43")
+    def test_score_by_words_says_how_rare_they_are(self, store: Store) -> None:
+        texts = ["teapots whistle", *(f"pot {n} must boil" for n in range(100, 160))]
+        put(store, *(a_memory(n, text) for n, text in enumerate(texts, 1)))
+
+        def best(*terms: str) -> float:
+            with store.snapshot(LOCAL_TENANT) as tx:
+                return tx.index.lexical(terms, query_scope(), limit=9)[0].score
+
+        assert best("teapots") > 0.9
+        assert best("teapots", "must") > 0.6
+        assert best("teapots", "whistle") > 1.2
+        assert best("must") < 0.1 > best("must", "never")
+
     @pytest.mark.requirement("DM-25", "EV-12")
     @pytest.mark.parametrize(
         ("memory", "scope"),

@@ -66,7 +66,7 @@ _HOLDS: Final[Mapping[str, Callable[[str], bool]]] = {
 }
 
 
-@pytest.mark.requirement("RT-45")
+@pytest.mark.requirement("RT-44")
 @pytest.mark.parametrize("file", FILES)
 def test_english_words_say_nothing_of_a_foreign_note(file: str, subtests: pytest.Subtests) -> None:
     for expected, language, note in _rows(file):
@@ -75,7 +75,7 @@ def test_english_words_say_nothing_of_a_foreign_note(file: str, subtests: pytest
                 assert _HOLDS[expected](note)
 
 
-@pytest.mark.requirement("RT-46")
+@pytest.mark.requirement("RT-45")
 @pytest.mark.parametrize("file", FILES)
 def test_days_are_read_in_six_languages(file: str, subtests: pytest.Subtests) -> None:
     """In notes, and in questions of the same words."""

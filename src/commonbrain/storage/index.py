@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
@@ -19,6 +20,11 @@ from commonbrain.storage.sql.context import SqlContext
 
 _PRODUCTS_MAX: Final = 200_000
 """Multiplications at once; for more, BLAS wakes threads, which takes longer than the product."""
+
+_TELLING: Final = 1.3
+"""Times the weight of a word that one memory has: from there a match by words is strong."""
+_FEW: Final = 30
+"""Among fewer memories, how many have a word says little."""
 
 Window = NDArray[np.float16] | NDArray[np.float32]
 
@@ -59,6 +65,10 @@ class FullText(Protocol):
 
     def search(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any term may match."""
+        ...
+
+    def count(self) -> int:
+        """Return by about how many memories a search weighs words."""
         ...
 
 
@@ -104,7 +114,13 @@ class SqlIndex(ABC):
 
     def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any term may match."""
-        return self.words.search(terms, scope, limit=limit)
+        if not (hits := self.words.search(terms, scope, limit=limit)):
+            return []
+        strong, memories = hits[0].score, self.words.count()
+        if memories >= _FEW:
+            # The weight in BM25 of a word that one memory has, by Robertson and Spärck Jones.
+            strong = min(len(terms), _TELLING) * math.log((memories - 0.5) / 1.5)
+        return [Hit(id=hit.id, score=hit.score / strong) for hit in hits]
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None

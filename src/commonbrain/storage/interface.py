@@ -59,8 +59,10 @@ class Index(Protocol):
     def lexical(self, terms: Sequence[str], scope: QueryScope, /, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match.
 
-        Without terms the result is empty. Within one transaction the score of a memory depends on
-        the terms alone, not on the scope.
+        Without terms the result is empty. A score of 1 is that of a memory of average length with
+        little more than one word that no other has, or with the only word of a query; in a store of
+        few memories, that of the best. Within one transaction of a larger one the score of a memory
+        depends on the terms alone, not on the scope.
         """
         ...
 

@@ -88,6 +88,7 @@ def _ranking(name: str, *, is_every: bool) -> TextualSelect:
 
 _PUT: Final = insert(table("memory_text", *map(column, ("rowid", "text", "keywords"))))
 _PUT_ATOM: Final = insert(table("atom_text", column("rowid"), *map(column, CausalField)))
+_COUNT: Final = text("SELECT count(*) FROM memory_text_docsize")
 _DROP: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _DROP_ATOM: Final = text("DELETE FROM atom_text WHERE rowid = :id")
 
@@ -143,6 +144,10 @@ class SqliteFullText:
             best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
             hits = list(islice(best_first, limit))
         return hits
+
+    def count(self) -> int:
+        """Count the rows of FTS5's sizes, the smallest that there are."""
+        return self.work.connection.execute(_COUNT).scalar_one()
 
     def _ranked(
         self, words: Sequence[str], *, field: CausalField | None, is_every: bool = False

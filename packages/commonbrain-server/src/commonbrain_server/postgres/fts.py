@@ -160,6 +160,10 @@ class PostgresFullText:
         # The scope is narrow, and most of the best results were not allowed: check every match.
         return self._run_search(chosen, scope, step=_EVERYTHING, limit=limit).hits
 
+    def count(self) -> int:
+        """Return how many memories the tenant had when they were counted last."""
+        return self.size.now().memories
+
     def _chosen(self, query_words: Sequence[str], size: Size) -> SelectedTerms:
         shares = self.size.sizes.shares(self.work, query_words, size=size)
         chosen = select_rare_terms(shares, memories=size.memories, rare=size.rare)
