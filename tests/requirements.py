@@ -52,7 +52,7 @@ GROUPS: Final = {
     "SE": 42,  # sessions and boot
     "MS": 11,  # messages
     "PV": 12,  # provenance and conflicts
-    "ST": 25,  # security and tenancy
+    "ST": 26,  # security and tenancy
     "JB": 18,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
@@ -361,6 +361,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
         "ST-24", "Of two runs that exchange one link at once, one connects, one leaves nothing."
     ),
     Adopted("ST-25", "A server makes no first link while its port is taken."),
+    Adopted(
+        "ST-26", "A narrow search of a large tenant misses nothing where the index ends early."
+    ),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

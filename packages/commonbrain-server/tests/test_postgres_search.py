@@ -1,21 +1,25 @@
-"""Words in Postgres beyond what a search scores at once, and counts that others made stale."""
+"""Searches in Postgres beyond what one scores or an index returns at once, and stale counts."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from typing import cast
 
+import numpy as np
 import psycopg
 import pytest
 from commonbrain_server.postgres.index import PostgresIndex
 from commonbrain_server.postgres.statistics import SCORED_MAX, Size
+from commonbrain_server.postgres.vectors import PostgresVectors
 
+from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.postgres import Database
-from tests.storage.store_steps import put, query_scope
+from tests.storage.store_steps import put, query_scope, random_vectors
 
 MANY = 30_000
 SMALL = 100
@@ -121,3 +125,38 @@ def test_common_words_of_a_large_tenant_are_estimated_from_a_sample(
     assert [hit.id for hit in hits] == [2, 1]
     # The newest are others' here, and then every match is looked at.
     assert [hit.id for hit in common] == [1]
+
+
+@pytest.mark.requirement("ST-26")
+@pytest.mark.of_one_server
+def test_search_that_the_index_ends_early_misses_nothing_in_scope(
+    store: Store, subtests: pytest.Subtests
+) -> None:
+    large, small = (Size(memories=count, average_words=40) for count in (100_000, 600))
+    query, *vectors = random_vectors(601)
+    farthest = np.argsort(np.stack(vectors) @ query)[:3]
+    with store.begin(LOCAL_TENANT) as tx:
+        for place, vector in enumerate(vectors):
+            project = "tea" if place in farthest else "cake"
+            memory = a_memory(place + 1, f"number {place}", project=project)
+            tx.memories.add(memory)
+            tx.index.put(memory, Vectors(windows=vector[np.newaxis]))
+
+    with store.snapshot(LOCAL_TENANT) as tx:
+        which = replace(cast("PostgresIndex", tx.index).which, ef_search=10)
+        index = PostgresVectors(work=tx.work, which=which)
+        # Otherwise the planner compares so few vectors exactly, or the index returns all of them.
+        for setting in ("enable_sort = off", "hnsw.max_scan_tuples = 1"):
+            tx.work.connection.exec_driver_sql(f"SET LOCAL {setting}")
+        for scope, limit, at_least in [
+            (query_scope(project="tea"), 10, -1.0),
+            (query_scope(), 500, -1.0),
+            (query_scope(), 500, 0.05),
+        ]:
+            with subtests.test(project=scope.filter.project, at_least=at_least):
+                by_index, exact = (
+                    index.nearest(query, scope, limit=limit, at_least=at_least, size=size)
+                    for size in (large, small)
+                )
+                assert exact
+                assert by_index == exact

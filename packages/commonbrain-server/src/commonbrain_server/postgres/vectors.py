@@ -152,11 +152,17 @@ class PostgresVectors:
             rows = self.work.rows(_near(which, scope.filter), parameters | {"reach": reach})
             *_, looked_at, farthest = rows[0]
             hits = _hits(rows)
-            if looked_at < reach or farthest > -at_least or len(hits) >= limit:
+            # A search of the index may end early, at `hnsw.max_scan_tuples` or its memory limit.
+            is_cut_short = which.is_indexed and looked_at < reach
+            is_complete = not is_cut_short and (looked_at < reach or farthest > -at_least)
+            if is_complete or len(hits) >= limit:
                 if reach > least:
                     size.note_reach(scope.filter, reach)
                 return hits
-            reach = wider(reach, allowed=len(hits), limit=limit, size=size)
+            if is_cut_short:
+                which = replace(which, is_indexed=False)
+            checked, is_indexed = max(looked_at, 1), which.is_indexed
+            reach = wider(checked, allowed=len(hits), limit=limit, size=size, is_indexed=is_indexed)
         return _hits(self.work.rows(_among(which, scope.filter), parameters))
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
@@ -187,7 +193,7 @@ def ef_search(size: Size) -> int:
     return next((wide for from_, wide in _WIDE if size.indexed > from_), int(EF_SEARCH))
 
 
-def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
+def wider(reach: int, *, allowed: int, limit: int, size: Size, is_indexed: bool) -> int | None:
     """Return how many windows to check next, None to compare all that the scope allows.
 
     The windows checked so far tell which share the scope allows, and so what either costs.
@@ -197,16 +203,17 @@ def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
         allowed: the number of memories among them that the scope allows, fewer than `limit`.
         limit: the number of memories wanted.
         size: the tenant's.
+        is_indexed: whether the index finds them; else every vector of the tenant is compared.
 
     """
     share = (allowed + 1) / reach
     needed = max(2 * reach, int(_MARGIN * limit / share))
-    if size.is_large and reach < _SECOND_MAX:
+    if is_indexed and reach < _SECOND_MAX:
         # A few windows tell too little: what is near may be of other projects than most.
         needed = min(needed, _SECOND_MAX)
         share *= _UNCERTAINTY
     exactly_ms = size.memories * VECTOR_MS + needed * _ALLOWED_MS
-    near_ms = needed * _WALKED_MS if size.is_large else exactly_ms
+    near_ms = needed * _WALKED_MS if is_indexed else exactly_ms
     is_cheaper = near_ms < share * size.memories * _ALLOWED_MS
     return needed if is_cheaper and needed <= _REACH_MAX else None
 
