@@ -79,13 +79,9 @@ def test_store_of_many_languages_is_recommended_a_model_of_them(path: Path) -> N
 @pytest.mark.requirement("DO-33")
 def test_questions_in_other_languages_are_reason_enough(path: Path) -> None:
     with a_brain(path, embedder=default_model()) as brain:
-        for text in (
-            "Wo läuft der Build?",
-            "Wer ist für die Datenbank da?",
-            "Was ist mit den Tests?",
-        ):
+        for text in ("Wo läuft der Build?", "Wer hat die Datenbank?", "Warum wird es langsam?"):
             brain.recall(text)
         brain.services.journal.flush()
-        [found] = [one for one in brain.doctor().findings if one.check == "languages"]
-        assert found.detail == "3 of the newest 3 questions are not in English"
-        assert "brain embeddings build multilingual" in found.hint
+        [finding] = [one for one in brain.doctor().findings if one.check == "languages"]
+        assert finding.detail == "3 of the newest 3 questions are not in English"
+        assert "brain embeddings build multilingual" in finding.hint

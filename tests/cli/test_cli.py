@@ -223,13 +223,13 @@ def test_empty_variables_are_unset(path: Path) -> None:
 
 
 def test_stdin_in_the_encodings_of_windows_is_read(brain: Brain) -> None:
-    texts = {codec: f"Der Tee in {codec} ist heiß" for codec in ("utf-16", "utf-8-sig")}
+    texts = {codec: f"Der Käse in {codec} war alt" for codec in ("utf-16", "utf-8-sig")}
     for codec, text in texts.items():
         assert brain("remember", "-", stdin=text.encode(codec)).code == 0
-        line = f'{{"text": "{text} oder nicht"}}\r\n'.encode(codec)
+        line = f'{{"text": "{text}, dann neu"}}\r\n'.encode(codec)
         assert brain("remember", "--file", "-", stdin=line).code == 0
     stored = {one["headline"] for one in brain("list", "--json").json["memories"]}
-    assert stored == {*texts.values(), *(f"{text} oder nicht" for text in texts.values())}
+    assert stored == {*texts.values(), *(f"{text}, dann neu" for text in texts.values())}
 
 
 def test_what_a_terminal_cannot_show_ends_no_command(path: Path) -> None:

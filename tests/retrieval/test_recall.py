@@ -364,5 +364,5 @@ def test_question_in_other_words_finds_its_answer_before_those_that_share_common
             for what in ("branch", "module", "service"):
                 stored(brain, f"We should {verb} each {what} before it is released", kind="fact")
         answer = stored(brain, "Credentials of the cluster are in the vault of the platform team")
-        asked = brain.recall("Where should each password be kept?")
-    assert asked.items[0].id == answer
+        reply = brain.recall("Where should each password be kept?")
+    assert reply.items[0].id == answer

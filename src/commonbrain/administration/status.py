@@ -373,8 +373,8 @@ class Doctor(Capability):
             newest = [hit.id for hit in tx.memories.newest(scope, limit=_TEXTS_READ)]
             texts = [one.text for one in tx.memories.get(newest).values()]
             recalls = tx.recall_log.latest(EntryFilter(), before=ids.LAST, limit=_TEXTS_READ)
-            asked = [one.query for one in recalls if one.query]
-        for name, those in {"memories": texts, "questions": asked}.items():
+            questions = [one.query for one in recalls if one.query]
+        for name, those in {"memories": texts, "questions": questions}.items():
             foreign = sum(not is_english(one) for one in those)
             if foreign >= max(_FOREIGN_MIN, len(those) / 10):
                 return (

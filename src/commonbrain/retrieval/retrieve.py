@@ -498,8 +498,8 @@ def fuse(
         lowest = own.min()
         columns[name] = column = np.zeros(len(ids))
         # The best of those that share only common words must not count as much as the nearest.
-        is_weighed = name == LEXICAL and len(active) > 1
-        column[at] = _scaled(own, floor=floor, top=min(own.max(), 1.0) if is_weighed else 1.0)
+        is_relative = name == LEXICAL and len(active) > 1
+        column[at] = _scaled(own, floor=floor, top=min(own.max(), 1.0) if is_relative else 1.0)
         share = active.get(name, 0.0) / total if total else 0.0
         squares += share * column**2
         near = {id_: one for id_, one in passages.get(name, {}).items() if id_ in places}

@@ -21,7 +21,7 @@ from commonbrain.storage.sql.context import SqlContext
 _PRODUCTS_MAX: Final = 200_000
 """Multiplications at once; for more, BLAS wakes threads, which takes longer than the product."""
 
-_TELLING: Final = 1.3
+_STRONG: Final = 1.3
 """Times the weight of a word that one memory has: from there a match by words is strong."""
 _FEW: Final = 30
 """Among fewer memories, how many have a word says little."""
@@ -119,7 +119,7 @@ class SqlIndex(ABC):
         strong, memories = hits[0].score, self.words.count()
         if memories >= _FEW:
             # The weight in BM25 of a word that one memory has, by Robertson and Spärck Jones.
-            strong = min(len(terms), _TELLING) * math.log((memories - 0.5) / 1.5)
+            strong = min(len(terms), _STRONG) * math.log((memories - 0.5) / 1.5)
         return [Hit(id=hit.id, score=hit.score / strong) for hit in hits]
 
     def similarities(
