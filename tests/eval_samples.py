@@ -131,7 +131,7 @@ def longmemeval_as_published(path: Path) -> Path:
     """
 
     def row(id_: str, *, answer: object, sessions: dict[str, str], twice: str) -> dict[str, Any]:
-        told = {
+        turns_of = {
             "answer_1": [
                 {"role": "user", "content": "I play in 2 string quartets.", "has_answer": True},
                 {"role": "assistant", "content": "Who listens to them?", "has_answer": False},
@@ -154,7 +154,7 @@ def longmemeval_as_published(path: Path) -> Path:
             "question_date": "2023/05/30 (Tue) 23:40",
             "haystack_dates": [sessions[one] for one in ids],
             "haystack_session_ids": ids,
-            "haystack_sessions": [told[one] for one in ids],
+            "haystack_sessions": [turns_of[one] for one in ids],
             "answer_session_ids": [one for one in sessions if one.startswith("answer")],
         }
 

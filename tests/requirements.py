@@ -58,7 +58,7 @@ GROUPS: Final = {
     "PF": 15,  # performance
     "DO": 32,  # deployment and operations
     "MG": 36,  # migration and import
-    "EV": 13,  # evaluations and tests
+    "EV": 15,  # evaluations and tests
     "CL": 23,  # clients
 }
 
