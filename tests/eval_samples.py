@@ -123,6 +123,53 @@ def longmemeval(path: Path) -> Path:
     return write_json(path, rows)
 
 
+def longmemeval_as_published(path: Path) -> Path:
+    """Write what the published file has and a tidy one has not.
+
+    Numbers as answers, blank turns, a session that comes twice, one without turns, and sessions
+    that are not in the order of their dates.
+    """
+
+    def row(id_: str, *, answer: object, sessions: dict[str, str], twice: str) -> dict[str, Any]:
+        turns_of = {
+            "answer_1": [
+                {"role": "user", "content": "I play in 2 string quartets.", "has_answer": True},
+                {"role": "assistant", "content": "Who listens to them?", "has_answer": False},
+            ],
+            "answer_2": [
+                {"role": "user", "content": "I joined a third quartet.", "has_answer": True}
+            ],
+            "sharegpt_yywfIrx_0": [
+                {"role": "user", "content": "What rhymes with orange?"},
+                {"role": "assistant", "content": ""},
+            ],
+            "ultrachat_7": [],
+        }
+        ids = [*sessions, *([twice] if twice else ())]
+        return {
+            "question_id": id_,
+            "question_type": "multi-session",
+            "question": "In how many quartets do I play?",
+            "answer": answer,
+            "question_date": "2023/05/30 (Tue) 23:40",
+            "haystack_dates": [sessions[one] for one in ids],
+            "haystack_session_ids": ids,
+            "haystack_sessions": [turns_of[one] for one in ids],
+            "answer_session_ids": [one for one in sessions if one.startswith("answer")],
+        }
+
+    fillers = {
+        "sharegpt_yywfIrx_0": "2023/05/21 (Sun) 10:00",
+        "ultrachat_7": "2023/05/20 (Sat) 02:21",
+    }
+    evidence = {"answer_2": "2023/05/29 (Mon) 18:05", "answer_1": "2023/05/02 (Tue) 08:30"}
+    rows = [
+        row("e47becba", answer=3, sessions=evidence | fillers, twice="sharegpt_yywfIrx_0"),
+        row("gpt4_59c863d7_abs", answer="It was not said.", sessions=fillers, twice=""),
+    ]
+    return write_json(path, rows)
+
+
 def own(folder: Path) -> Path:
     write_lines(
         folder / "memories.jsonl",

@@ -58,7 +58,7 @@ GROUPS: Final = {
     "PF": 15,  # performance
     "DO": 33,  # deployment and operations
     "MG": 36,  # migration and import
-    "EV": 13,  # evaluations and tests
+    "EV": 15,  # evaluations and tests
     "CL": 23,  # clients
 }
 
@@ -504,6 +504,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("EV-10", "MCP over stdio is tested for tools, flow, tokens and what roles may."),
     Adopted("EV-12", "Filters, payloads and tool schemas have tests of their own."),
     Adopted("EV-13", "Recall is measured in thirteen languages, by words, model and both."),
+    Adopted("EV-14", "LongMemEval is read as published: blank turns, sessions that come twice."),
+    Adopted("EV-15", "Sessions are ranked too, with the share of questions whose first is right."),
     # Clients
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
     Adopted("CL-04", "The command and the MCP server offer the same operations."),

@@ -19,6 +19,8 @@ from benchmarks.peers.systems import Peer
 ROOT: Final = Path(__file__).parents[2]
 _REQUIREMENTS: Final = Path(__file__).with_name("requirements")
 _MODEL: Final = ROOT / "packages" / "commonbrain-minilm"
+_IMPORT: Final = ROOT / "packages" / "commonbrain-import"
+"""It reads files of conversations; texts alone need it not."""
 _INSTALLED: Final = "installed.json"
 """Written last: an environment without it is incomplete, and is made anew."""
 _TIMEOUT_S: Final = 900
@@ -68,7 +70,8 @@ def prepare(peer: Peer, folder: Path) -> Environment:
             _install(python, "--no-deps", str(_MODEL))
         record.write_text(json.dumps({"bare": bare}), "utf-8")
     if peer.is_ours:
-        _install(python, "--no-deps", "--reinstall-package", "commonbrain", str(ROOT))
+        ours = (ROOT, _IMPORT) if peer.imports else (ROOT,)
+        _install(python, "--no-deps", "--reinstall", *map(str, ours))
     installed = _size(place) - json.loads(record.read_text("utf-8"))["bare"]
     return Environment(python=python, installed_mb=installed / 1e6)
 
@@ -76,7 +79,8 @@ def prepare(peer: Peer, folder: Path) -> Environment:
 def _requirements(peer: Peer) -> list[str]:
     if peer.is_ours:
         options = ("--frozen", "--quiet", "--no-dev", "--no-emit-workspace", "--no-hashes")
-        return _pinned(_uv("export", *options))
+        extra = ("--extra", "import") if peer.imports else ()
+        return _pinned(_uv("export", *options, *extra))
     if peer.requirements is None:
         return []
     return _pinned((_REQUIREMENTS / f"{peer.requirements}.txt").read_text("utf-8"))

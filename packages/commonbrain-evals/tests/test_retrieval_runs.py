@@ -19,7 +19,14 @@ from commonbrain_evals.retrieval.question_runner import AS_SERVED, BUDGETS
 from commonbrain_evals.retrieval.record import ALL, Run, read, write
 from commonbrain_evals.retrieval.runs import EvalRequest, run
 from commonbrain_evals.retrieval.study import STUDY
-from commonbrain_evals.retrieval.tables import page, show_comparison, show_parts, show_run
+from commonbrain_evals.retrieval.tables import (
+    page,
+    run_rows,
+    show_comparison,
+    show_parts,
+    show_run,
+    spread,
+)
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
@@ -180,6 +187,20 @@ def test_every_data_set_can_be_evaluated(name: str, tmp_path: Path) -> None:
     assert record.refused == 0
 
 
+@pytest.mark.requirement("EV-14")
+def test_longmemeval_is_evaluated_as_published_with_its_blank_turns_and_repeated_sessions(
+    tmp_path: Path,
+) -> None:
+    record = ran(samples.longmemeval_as_published(tmp_path / "l.json"), dataset="longmemeval")
+
+    assert set(record.categories.values()) == {"multi-session"}
+    assert record.systems[RECALL][ALL]["R@5 all"].mean == 1
+    assert record.sessions[RECALL]["R@5 all"].mean == 1
+    assert record.abstention["unanswerable"].asked == 1
+    # Of each history a blank turn, and in the first the second copy of a session.
+    assert record.refused == 4
+
+
 @pytest.mark.requirement("EV-09")
 def test_runs_are_compared_question_by_question(first: Run, source: Path) -> None:
     worse = ran(source, without=("lexical", "vector"))
@@ -252,6 +273,21 @@ def test_sessions_are_ranked_only_for_data_sets_with_sessions(first: Run, tmp_pa
     assert all(one["R@1 any"].mean >= 0.5 for one in first.sessions.values())
     documents = run(EvalRequest(dataset="beir", path=samples.beir(tmp_path)), settings=Settings())
     assert documents.sessions == {}
+
+
+@pytest.mark.requirement("EV-15")
+def test_sessions_are_shown_with_the_share_of_questions_whose_first_session_is_right(
+    first: Run,
+) -> None:
+    [(columns, rows)] = [
+        (columns, list(rows)) for title, columns, rows in run_rows(first) if "session" in title
+    ]
+
+    shown = dict(zip(columns, rows[0], strict=True))
+    right = first.sessions[RECALL]["R@1 any"]
+    assert right.mean > first.sessions[RECALL]["R@1 all"].mean
+    assert shown["any@1"] == spread(right)
+    assert {"all@5", "all@10"} <= shown.keys()
 
 
 def test_parts_are_compared_on_several_data_sets(

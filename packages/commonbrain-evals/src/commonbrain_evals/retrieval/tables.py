@@ -26,6 +26,8 @@ _FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
 _HEAD: Final = ("system", "all@1", "all@5", "all@10", "mean@10", "any@10", "nDCG@10", "MRR")
 """Their headings: of all the evidence, its mean share, or any."""
+_OF_SESSIONS: Final = ("R@1 any", *SHOWN[1:])
+"""Of sessions, first what others publish as Hit@1: a question may have several of them."""
 _OF_CATEGORY: Final = ("R@10 all", "R@10 mean", "R@10 any", "nDCG@10")
 """Those that are shown of each category, whose names are long."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
@@ -163,7 +165,8 @@ def run_rows(run: Run) -> Iterator[TableRows]:
         heads = (_HEAD[1 + SHOWN.index(metric)] for metric in _OF_CATEGORY)
         yield title, ("category", "asked", *heads), _categories(run)
     if run.sessions:
-        yield "Whose session comes first, %", _HEAD, _sessions(run)
+        columns = ("system", "any@1", *_HEAD[2:])
+        yield "Whose session comes first, %", columns, _sessions(run)
     if run.budgets:
         columns = ("system", *run.budgets[RECALL])
         yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
@@ -190,7 +193,7 @@ def _ranks(run: Run) -> Iterator[list[str]]:
 
 def _sessions(run: Run) -> Iterator[list[str]]:
     for name, of in run.sessions.items():
-        yield [name, *_spreads(of)]
+        yield [name, *_spreads(of, _OF_SESSIONS)]
 
 
 def _spreads(of: ByMetric, metrics: Sequence[str] = SHOWN) -> Iterator[str]:
