@@ -61,7 +61,7 @@ def test_episodes_improve_recall_of_whole_days_without_lowering_recall_of_single
     for tokens in (*BUDGETS[1:], 1400):
         on, off = f"recall with episodes {tokens}", f"recall without episodes {tokens}"
         more = answered(report, on, questions="whole day")
-        assert more >= answered(report, off, questions="whole day") + 0.2
+        assert more >= answered(report, off, questions="whole day") + 0.15
         same = answered(report, on, questions="one thing")
         # One of the 41 questions may be lost; shares are rounded.
         assert same >= answered(report, off, questions="one thing") - 1 / 40

@@ -167,6 +167,8 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The commands that `brain --help` explains; it only names the others."""
 
+SETTINGS: Final = {"help_option_names": ["--help", "-h"]}
+"""A command keeps the option of its first context, which a served one gets without a parent."""
 WORDS_OF_OTHERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("add", "create", "new", "note", "put", "save", "write"), "remember"),
     **dict.fromkeys(("ask", "find", "grep", "query", "search"), "recall"),
@@ -311,7 +313,8 @@ def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
     name = path.rpartition(" ")[2]
     # The command of one kind or verb has options for no other.
     shape = SectionedCommand if subcommand is None else None
-    app.command(name, cls=shape)(build_command(operation, subcommand))
+    command = app.command(name, cls=shape, context_settings=SETTINGS)
+    command(build_command(operation, subcommand))
     return get_command(app)
 
 
