@@ -224,9 +224,11 @@ def run_until(running: HookOutput, answer: Callable[[], None], *, until: float) 
     What it recorded by then is its result, even if it still closes the store.
     """
     worker = Thread(target=_attempt, args=(running, answer), daemon=True)
-    worker.start()
-    worker.join(max(0.0, until - monotonic()))
-    if worker.is_alive() and not running.answer:
+    left_s = until - monotonic()
+    if left_s > 0:
+        worker.start()
+        worker.join(left_s)
+    if left_s <= 0 or (worker.is_alive() and not running.answer):
         running.is_late = True
         running.complaint = "The hook timed out."
 
