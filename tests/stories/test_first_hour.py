@@ -219,9 +219,22 @@ def test_agent_gets_json_and_its_rules_wait_for_the_user(machine: Path) -> None:
     assert reply["needs_review"]
     assert reply["tokens"]["tools"] > 0
     assert reply["undo"] == "brain setup --undo"
+    assert reply["advice"] == []
     rules = json.loads(brain("recall", "tide tests", "--kind", "rule", "--json", **AS_AGENT))
     assert rules["items"] == []
     assert (machine / ".claude.json.bak").read_text() == CLAUDE
+
+
+@pytest.mark.requirement("DO-33")
+def test_notes_in_another_language_bring_the_advice_of_a_model_for_it(machine: Path) -> None:
+    notes = ("Wir deployen nur am Dienstag", "Die Tests laufen mit pytest", "Der Server steht hier")
+    (machine / ".claude" / "CLAUDE.md").write_text(
+        "".join(f"- {one} und nicht am Abend.\n" for one in notes)
+    )
+
+    shown = brain("setup", "--yes", "--wait")
+
+    assert shown.count("pip install 'commonbrain[multilingual]'") == 1
 
 
 def test_without_a_terminal_a_worker_imports(machine: Path) -> None:
