@@ -67,7 +67,7 @@ class FullText(Protocol):
         """Rank by BM25 over stemmed words, best first; any term may match."""
         ...
 
-    def count(self) -> int:
+    def count(self, field: CausalField | None) -> int:
         """Return by about how many memories a search weighs words."""
         ...
 
@@ -116,7 +116,7 @@ class SqlIndex(ABC):
         """Rank by BM25 over stemmed words, best first; any term may match."""
         if not (hits := self.words.search(terms, scope, limit=limit)):
             return []
-        strong, memories = hits[0].score, self.words.count()
+        strong, memories = hits[0].score, self.words.count(scope.filter.field)
         if memories >= _FEW:
             # The weight in BM25 of a word that one memory has, by Robertson and Spärck Jones.
             strong = min(len(terms), _STRONG) * math.log((memories - 0.5) / 1.5)

@@ -89,6 +89,7 @@ def _ranking(name: str, *, is_every: bool) -> TextualSelect:
 _PUT: Final = insert(table("memory_text", *map(column, ("rowid", "text", "keywords"))))
 _PUT_ATOM: Final = insert(table("atom_text", column("rowid"), *map(column, CausalField)))
 _COUNT: Final = text("SELECT count(*) FROM memory_text_docsize")
+_COUNT_ATOMS: Final = text("SELECT count(*) FROM atom_text_docsize")
 _DROP: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _DROP_ATOM: Final = text("DELETE FROM atom_text WHERE rowid = :id")
 
@@ -145,9 +146,10 @@ class SqliteFullText:
             hits = list(islice(best_first, limit))
         return hits
 
-    def count(self) -> int:
+    def count(self, field: CausalField | None) -> int:
         """Count the rows of FTS5's sizes, the smallest that there are."""
-        return self.work.connection.execute(_COUNT).scalar_one()
+        question = _COUNT if field is None else _COUNT_ATOMS
+        return self.work.connection.execute(question).scalar_one()
 
     def _ranked(
         self, words: Sequence[str], *, field: CausalField | None, is_every: bool = False
