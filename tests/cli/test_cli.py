@@ -232,6 +232,14 @@ def test_stdin_in_the_encodings_of_windows_is_read(brain: Brain) -> None:
     assert stored == {*texts.values(), *(f"{text}, dann neu" for text in texts.values())}
 
 
+def test_options_after_the_first_json_are_filters_too(path: Path) -> None:
+    for agent in ("ann", "bob"):
+        run_brain("--store", str(path), "--agent", agent, "remember", f"Tea of {agent} is hot")
+    words = ("forget", "--agent", "bob", "--reason", "it is cold", "--yes")
+    done = run_brain("--store", str(path), "--json", *words)
+    assert json.loads(done.out)["count"] == 1
+
+
 def test_what_a_terminal_cannot_show_ends_no_command(path: Path) -> None:
     environment = clean_environment(PYTHONIOENCODING="cp1252")
     run_brain("--store", str(path), "remember", "Zoë left 東京 \U0001f680")
