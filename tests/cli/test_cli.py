@@ -18,6 +18,7 @@ import pytest
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.commands import SINGULAR
 from commonbrain.cli.groups import GROUPS
+from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.in_process import run_brain
@@ -230,6 +231,15 @@ def test_stdin_in_the_encodings_of_windows_is_read(brain: Brain) -> None:
         assert brain("remember", "--file", "-", stdin=line).code == 0
     stored = {one["headline"] for one in brain("list", "--json").json["memories"]}
     assert stored == {*texts.values(), *(f"{text}, dann neu" for text in texts.values())}
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("letter", ["x", "я", "\U0001f680"])
+def test_a_text_too_long_is_never_cut(brain: Brain, codec: str, letter: str) -> None:
+    text = letter * (RAW_TEXT_BYTES_MAX + 1)
+    ran = brain("remember", "-", "--json", stdin=text.encode(codec))
+    assert ran.code == 3
+    assert "The text has 1,048,577 characters." in ran.out
 
 
 def test_options_after_the_first_json_are_filters_too(path: Path) -> None:
