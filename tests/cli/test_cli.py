@@ -200,11 +200,13 @@ def test_store_that_cannot_be_opened_is_unavailable(brain: Brain, tmp_path: Path
 
 def test_reading_makes_no_store(brain: Brain, tmp_path: Path) -> None:
     store = tmp_path / "mistyped" / "brain.db"
-    for words in (["recall", "tea"], ["list"], ["task", "list"], ["get", "mem_1"]):
+    copies = [[name, str(tmp_path / "copy")] for name in ("backup", "export")]
+    for words in (["recall", "tea"], ["list"], ["task", "list"], ["get", "mem_1"], *copies):
         ran = brain(*words, "--store", str(store))
         assert ran.code == 4
         assert f"There is no store {store}." in ran.err
     assert not store.parent.exists()
+    assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.parametrize("name", ["", "${HOME}"])
