@@ -209,7 +209,7 @@ def test_reading_makes_no_store(brain: Brain, tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
-@pytest.mark.parametrize("name", ["", "${HOME}"])
+@pytest.mark.parametrize("name", ["", "${HOME}", "${HOME}/brain.db"])
 def test_what_is_no_file_of_a_store_is_refused_by_its_name(
     brain: Brain, tmp_path: Path, name: str
 ) -> None:
@@ -217,6 +217,11 @@ def test_what_is_no_file_of_a_store_is_refused_by_its_name(
     assert ran.code == 2
     assert str(tmp_path / name) in ran.err
     assert not (tmp_path / "${HOME}").exists()
+
+
+def test_a_store_that_exists_is_opened_whatever_its_name(brain: Brain, tmp_path: Path) -> None:
+    lay_out_store(tmp_path / "${HOME}")
+    assert brain("--store", str(tmp_path / "${HOME}"), "remember", "Tea is hot").code == 0
 
 
 def test_empty_variables_are_unset(path: Path) -> None:

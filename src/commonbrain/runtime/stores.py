@@ -88,14 +88,16 @@ def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation
     """Return the location of an argument, or of the settings.
 
     Raises:
-        InvalidInputError: It is a folder, or a variable that was not replaced by its value.
+        InvalidInputError: It is a folder, or a new file whose path has a variable that was not
+            replaced by its value.
 
     """
     if not store:
         location = settings.store
     else:
         location = SecretStr(str(store)) if is_url(store) else Path(store)
-    if isinstance(location, Path) and "${" in location.name:
+    # A client that replaces no variables may have made one before.
+    if isinstance(location, Path) and "${" in str(location) and not location.expanduser().exists():
         raise InvalidInputError(
             f"{location} names a variable that was not replaced by its value.",
             hint="Write the path itself, or leave --store and COMMONBRAIN_STORE out.",
