@@ -18,6 +18,7 @@ import pytest
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.commands import SINGULAR
 from commonbrain.cli.groups import GROUPS
+from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.in_process import run_brain
@@ -195,18 +196,24 @@ def test_store_that_cannot_be_opened_is_unavailable(brain: Brain, tmp_path: Path
     (tmp_path / "file").write_text("in the way")
     ran = brain("--store", str(tmp_path / "file" / "brain.db"), "remember", "x", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (5, "store_down")
+    # As for a folder without permission, the system does not say whether there is one.
+    for words in (["status"], ["remember", "x"]):
+        ran = brain("--store", str(tmp_path / ("x" * 300)), *words, "--json")
+        assert (ran.code, ran.json["error"]["code"]) == (5, "store_down")
 
 
 def test_reading_makes_no_store(brain: Brain, tmp_path: Path) -> None:
     store = tmp_path / "mistyped" / "brain.db"
-    for words in (["recall", "tea"], ["list"], ["task", "list"], ["get", "mem_1"]):
+    copies = [[name, str(tmp_path / "copy")] for name in ("backup", "export")]
+    for words in (["recall", "tea"], ["list"], ["task", "list"], ["get", "mem_1"], *copies):
         ran = brain(*words, "--store", str(store))
         assert ran.code == 4
         assert f"There is no store {store}." in ran.err
     assert not store.parent.exists()
+    assert not (tmp_path / "copy").exists()
 
 
-@pytest.mark.parametrize("name", ["", "${HOME}"])
+@pytest.mark.parametrize("name", ["", "${HOME}", "${HOME}/brain.db"])
 def test_what_is_no_file_of_a_store_is_refused_by_its_name(
     brain: Brain, tmp_path: Path, name: str
 ) -> None:
@@ -214,6 +221,11 @@ def test_what_is_no_file_of_a_store_is_refused_by_its_name(
     assert ran.code == 2
     assert str(tmp_path / name) in ran.err
     assert not (tmp_path / "${HOME}").exists()
+
+
+def test_a_store_that_exists_is_opened_whatever_its_name(brain: Brain, tmp_path: Path) -> None:
+    lay_out_store(tmp_path / "${HOME}")
+    assert brain("--store", str(tmp_path / "${HOME}"), "remember", "Tea is hot").code == 0
 
 
 def test_empty_variables_are_unset(path: Path) -> None:
@@ -230,6 +242,23 @@ def test_stdin_in_the_encodings_of_windows_is_read(brain: Brain) -> None:
         assert brain("remember", "--file", "-", stdin=line).code == 0
     stored = {one["headline"] for one in brain("list", "--json").json["memories"]}
     assert stored == {*texts.values(), *(f"{text}, dann neu" for text in texts.values())}
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("letter", ["x", "я", "\U0001f680"])
+def test_a_text_too_long_is_never_cut(brain: Brain, codec: str, letter: str) -> None:
+    text = letter * (RAW_TEXT_BYTES_MAX + 1)
+    ran = brain("remember", "-", "--json", stdin=text.encode(codec))
+    assert ran.code == 3
+    assert "The text has 1,048,577 characters." in ran.out
+
+
+def test_options_after_the_first_json_are_filters_too(path: Path) -> None:
+    for agent in ("ann", "bob"):
+        run_brain("--store", str(path), "--agent", agent, "remember", f"Tea of {agent} is hot")
+    words = ("forget", "--agent", "bob", "--reason", "it is cold", "--yes")
+    done = run_brain("--store", str(path), "--json", *words)
+    assert json.loads(done.out)["count"] == 1
 
 
 def test_what_a_terminal_cannot_show_ends_no_command(path: Path) -> None:
@@ -268,10 +297,9 @@ def test_closed_stream_ends_no_command(path: Path, closed: str, code: int) -> No
 @pytest.mark.skipif(
     sys.platform == "win32" or os.geteuid() == 0, reason="nothing is forbidden to root"
 )
-def test_store_without_permission_is_unavailable(brain: Brain, path: Path) -> None:
-    brain("status")
+def test_store_without_permission_is_unavailable(laid_out: Brain, path: Path) -> None:
     path.chmod(0)
-    assert brain("status").code == 5
+    assert laid_out("status").code == 5
 
 
 def test_locked_store_answers_reads_and_is_unavailable_for_writes(

@@ -16,7 +16,7 @@ from commonbrain.hooks.table import HOOKS, INPUT_BYTES_MAX, LIMITS_S, HookAction
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.prompts import is_trivial
 from tests.conftest import FACT, RULE
-from tests.hooking import SESSION, call_hook
+from tests.hooking import PATIENT, SESSION, call_hook
 from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment
 from tests.stdio_servers import locked
@@ -47,6 +47,22 @@ def test_session_start_shows_binding_rules_to_every_client(
             assert RULE in answered.context
             assert SESSION in answered.context
             assert answered.context.startswith("<commonbrain-memory>\n")
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_hook_of_a_tenant_shows_nothing_of_the_default_one(
+    store: Path, tmp_path: Path, place: str
+) -> None:
+    told = json.dumps({"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"})
+    hook, tenant = ["hook", *START, "--store", str(store)], ["--tenant", "acme"]
+    words = [*tenant, *hook] if place == "before" else [*hook, *tenant]
+
+    environment = PATIENT | {"COMMONBRAIN_STATE": str(tmp_path / "state")}
+    done = run_brain(*words, stdin=told, **environment)
+
+    assert done.status == 0, done
+    assert RULE not in done.out
+    assert "no tenant acme" in done.err
 
 
 def test_prompt_is_shown_relevant_memories_in_every_client(

@@ -453,8 +453,11 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
 
 
 def _beginning(stream: BinaryIO) -> bytes:
-    """Read one byte more than allowed, so that the write gate detects a text that is too long."""
-    return stream.read(RAW_TEXT_BYTES_MAX + 1)
+    """Read more than is allowed, so that the write gate detects a text that is too long.
+
+    It counts characters, of up to four bytes each, and a mark of the encoding is none of them.
+    """
+    return stream.read(4 * (RAW_TEXT_BYTES_MAX + 2))
 
 
 def _both_ends(stream: BinaryIO) -> bytes:

@@ -97,11 +97,18 @@ class GlobalOptions:
 
 
 def _check_exists(store: Path | None) -> None:
-    if store is not None and not store.expanduser().exists():
+    if store is None:
+        return
+    try:
+        store.expanduser().stat()
+    except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(
             f"There is no store {store}.",
             hint="`brain remember` makes it; --store or COMMONBRAIN_STORE name another.",
-        )
+        ) from None
+    except OSError:
+        # Opening it says what is wrong.
+        return
 
 
 def as_command(brain: Brain, *, is_person: bool) -> Brain:

@@ -408,7 +408,8 @@ def hook(
     store = ("--store", state.store) if state.store and not is_url(state.store) else ()
     agent = ("--agent", state.agent) if state.agent else ()
     server = RemoteMemory(url=url, key_file=key_file, has_key=not no_key).words if url else ()
-    run_hook([client, event, *store, *agent, *server], began=monotonic())
+    tenant = ("--tenant", state.tenant) if state.tenant else ()
+    run_hook([client, event, *store, *agent, *tenant, *server], began=monotonic())
 
 
 @app.command("statusline")

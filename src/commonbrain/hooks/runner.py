@@ -253,6 +253,9 @@ def _read(arguments: Sequence[str]) -> HookCall:
             given |= _FLAGS[word]
         elif not word.startswith("-"):
             names.append(word)
+    if tenant := given.pop("tenant", None):
+        # The processes that this one starts or asks find it there.
+        os.environ["COMMONBRAIN_TENANT"] = tenant
     client, event, *_ = (*names, "", "")
     return HookCall(client=client, event=event, **given)
 
@@ -269,6 +272,7 @@ def _store_of(text: str) -> Path | None:
 _OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "--store": ("store", _store_of),
     "--agent": ("agent", str),
+    "--tenant": ("tenant", str),
     "--url": ("url", str),
     "--key-file": ("key_file", Path),
 }

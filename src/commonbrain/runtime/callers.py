@@ -56,18 +56,21 @@ def put_global_first(words: Sequence[str]) -> list[str]:
     end = words.index("--") if "--" in words else len(words)
     moved: list[str] = []
     left: list[str] = []
+    last: list[str] = []
     waiting = deque(words[:end])
     while waiting:
         word = waiting.popleft()
         option, has_value, _ = word.partition("=")
         name = option.removeprefix("--")
         is_owned = OWN_OPTIONS.get(name, frozenset()) & {*left[:1], " ".join(left[:2])}
-        if option == name or name not in _GLOBAL or is_owned:
+        if word == "--json" and not left:
+            # The command, which may have the options that follow, is still to come.
+            last = [word]
+        elif option == name or name not in _GLOBAL or is_owned:
             left.append(word)
         else:
             moved += [word] if has_value or not waiting else [word, waiting.popleft()]
-    if left[:1] == ["--json"]:
-        left = [*left[1:], *left[:1]]
+    left += last
     match left:
         case ["version"]:
             left = ["--version"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Callable
 from contextlib import suppress
@@ -88,19 +89,25 @@ def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation
     """Return the location of an argument, or of the settings.
 
     Raises:
-        InvalidInputError: It is a folder, or a variable that was not replaced by its value.
+        InvalidInputError: It is a folder, or a new file whose path has a variable that was not
+            replaced by its value.
 
     """
     if not store:
         location = settings.store
     else:
         location = SecretStr(str(store)) if is_url(store) else Path(store)
-    if isinstance(location, Path) and "${" in location.name:
+    if not isinstance(location, Path):
+        return location
+    # Those of paths raise what the functions of `os` take for "no", such as a lack of permission.
+    file = location.expanduser()
+    # A client that replaces no variables may have made one before.
+    if "${" in str(location) and not os.path.exists(file):  # noqa: PTH110 see above
         raise InvalidInputError(
             f"{location} names a variable that was not replaced by its value.",
             hint="Write the path itself, or leave --store and COMMONBRAIN_STORE out.",
         )
-    if isinstance(location, Path) and location.expanduser().is_dir():
+    if os.path.isdir(file):  # noqa: PTH112 see above
         raise InvalidInputError(
             f"{location} is a folder, and a store is a file.", hint=f"Try {location / 'brain.db'}."
         )
