@@ -53,12 +53,12 @@ def test_session_start_shows_binding_rules_to_every_client(
 def test_hook_of_a_tenant_shows_nothing_of_the_default_one(
     store: Path, tmp_path: Path, place: str
 ) -> None:
-    told = json.dumps({"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"})
+    start = json.dumps({"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"})
     hook, tenant = ["hook", *START, "--store", str(store)], ["--tenant", "acme"]
     words = [*tenant, *hook] if place == "before" else [*hook, *tenant]
 
     environment = PATIENT | {"COMMONBRAIN_STATE": str(tmp_path / "state")}
-    done = run_brain(*words, stdin=told, **environment)
+    done = run_brain(*words, stdin=start, **environment)
 
     assert done.status == 0, done
     assert RULE not in done.out

@@ -372,7 +372,7 @@ class Doctor(Capability):
         with self.services.store.snapshot(self.caller.tenant) as tx:
             newest = [hit.id for hit in tx.memories.newest(scope, limit=_TEXTS_READ)]
             texts = [one.text for one in tx.memories.get(newest).values()]
-            recalls = tx.recall_log.latest(EntryFilter(), before=ids.LAST, limit=_TEXTS_READ)
+            recalls = tx.recall_log.latest(EntryFilter(), limit=_TEXTS_READ, is_brief=True)
             questions = [one.query for one in recalls if one.query]
         for name, those in {"memories": texts, "questions": questions}.items():
             foreign = sum(not is_english(one) for one in those)

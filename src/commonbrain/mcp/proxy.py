@@ -208,7 +208,7 @@ def _session_of(client: str) -> str | None:
     """Return the client's own session, which it passes to what it starts, if it is usable."""
     session = os.environ.get(SESSION_VARIABLES.get(client, ""), "")
     is_usable = session.isascii() and session.isprintable() and len(session) <= NAME_CHARS_MAX
-    return session if is_usable and "COMMONBRAIN_SESSION" not in os.environ else None
+    return session if is_usable and not os.environ.get("COMMONBRAIN_SESSION") else None
 
 
 def _leave(_signal: int, _frame: object) -> None:
