@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -45,7 +46,9 @@ def run_brain(
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     code: object = None
     typed = stdin.encode() if isinstance(stdin, str) else stdin
-    with pytest.MonkeyPatch.context() as patch, unchanged_collector():
+    # What the program sets itself ends with it, too.
+    variables = mock.patch.dict(os.environ)
+    with pytest.MonkeyPatch.context() as patch, unchanged_collector(), variables:
         default_model()
         _set_environment(patch, clean_environment(**environment))
         if folder is not None:
