@@ -8,11 +8,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from commonbrain.client import Brain
+from commonbrain.clock import Deadline
+from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.query import Budget, Filter
 from commonbrain.model.recall_result import HEADING, ResultStatus
-from commonbrain.retrieval.plan import search_terms
-from commonbrain.retrieval.retrieve import fuse
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.retrieval.plan import plan_query, search_terms
+from commonbrain.retrieval.retrieve import LEXICAL, RETRIEVERS, Search, fuse
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate
 from tests.asking import FailingEmbedder, bodies, stored
@@ -366,3 +371,21 @@ def test_question_in_other_words_finds_its_answer_before_those_that_share_common
         answer = stored(brain, "Credentials of the cluster are in the vault of the platform team")
         reply = brain.recall("Where should each password be kept?")
     assert reply.items[0].id == answer
+
+
+def test_words_of_a_period_count_as_much_as_in_the_whole_of_a_small_store(path: Path) -> None:
+    clock = FakeClock()
+    with a_brain(path, clock=clock) as brain:
+        best = stored(brain, "Zebra cache eviction takes a minute")
+        clock.move(timedelta(days=8))
+        weak = stored(brain, "The service of the roof restaurant has a zebra on its sign")
+        clock.move(timedelta(days=1))
+        scope = QueryScope(caller=brain.caller, filter=Filter(), now=clock.now())
+        question = "zebra cache eviction yesterday"
+        plan = plan_query(question, scope, budget=Budget(), speakers=())
+        assert plan.time_scoped is not None
+        with brain.services.store.snapshot(LOCAL_TENANT) as tx:
+            space, deadline = brain.services.store.space, Deadline(clock, 1000)
+            search = Search(tx=tx, plan=plan, space=space, deadline=deadline, get_vector=None)
+            scores = RETRIEVERS[LEXICAL].fetch(search)
+    assert scores[ids.parse(ids.MEMORY, weak)] < scores[ids.parse(ids.MEMORY, best)] / 2

@@ -91,6 +91,25 @@ def test_days_are_read_in_six_languages(file: str, subtests: pytest.Subtests) ->
                 assert f"{named.period.until - DAY / 2:%Y-%m-%d}" == (until or since)
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Der Termin ist am 31.02.2026 und nicht verlegt.",
+        "La reunión del 12/25/2026 no está en el calendario.",
+        "发布日期写成了2026年13月5日。",
+    ],
+)
+def test_impossible_date_of_a_foreign_note_is_no_date(note: str) -> None:
+    assert mentions_in(note, _NOW) == ()
+    assert parse_time_range(note, _NOW) is None
+
+
+def test_deadline_at_a_day_of_a_month_is_not_some_days_ago() -> None:
+    note = "请在2026年3月5日前完成部署。"
+    assert [one.days for one in mentions_in(note, _NOW)] == ["2026-03-05"]
+    assert mentions_in("请在 3 月 5 日前完成部署。", _NOW) == ()
+
+
 def test_names_of_people_and_places_make_no_english_note_foreign(
     subtests: pytest.Subtests,
 ) -> None:

@@ -137,9 +137,12 @@ def _fetch_lexical(search: Search) -> ScoresById:
     plan, index = search.plan, search.tx.index
     terms = (*plan.terms, *plan.extra_words)
     hits = index.lexical(terms, plan.query_scope, limit=plan.parameters.lexical_candidates)
+    scores = {hit.id: hit.score for hit in hits}
     if plan.time_scoped is not None:
-        hits = [*hits, *index.lexical(terms, plan.time_scoped, limit=PERIOD_CANDIDATES)]
-    return {hit.id: hit.score for hit in hits}
+        # In a small store, the best of each search has a score of 1: the first score is kept.
+        for hit in index.lexical(terms, plan.time_scoped, limit=PERIOD_CANDIDATES):
+            scores.setdefault(hit.id, hit.score)
+    return scores
 
 
 def _fetch_by_time(search: Search) -> ScoresById:

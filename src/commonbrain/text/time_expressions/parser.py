@@ -393,6 +393,9 @@ def _translation(english: str) -> Meaning:
     def read(match: re.Match[str], now: datetime) -> Named:
         reading = _ExpressionParser(english.format(*match.groups()), now, [])
         reading.read_all(DATES)
+        if not reading.phrases:
+            msg = "It is no date, such as 31.02.2026."
+            raise ValueError(msg)
         return reading.phrases[-1].named
 
     return read
