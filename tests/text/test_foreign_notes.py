@@ -94,7 +94,7 @@ def test_days_are_read_in_six_languages(file: str, subtests: pytest.Subtests) ->
 @pytest.mark.parametrize(
     "note",
     [
-        "Der Termin ist am 31.02.2026 und nicht verlegt.",
+        "Der Termin am 31.02.2026 wird nicht verlegt.",
         "La reunión del 12/25/2026 no está en el calendario.",
         "发布日期写成了2026年13月5日。",
     ],
@@ -107,7 +107,13 @@ def test_impossible_date_of_a_foreign_note_is_no_date(note: str) -> None:
 def test_deadline_at_a_day_of_a_month_is_not_some_days_ago() -> None:
     note = "请在2026年3月5日前完成部署。"
     assert [one.days for one in mentions_in(note, _NOW)] == ["2026-03-05"]
-    assert mentions_in("请在 3 月 5 日前完成部署。", _NOW) == ()
+    for text in ("请在 3 月 5 日前完成部署。", "3天前端重构", "10天前后"):
+        assert mentions_in(text, _NOW) == ()
+
+
+@pytest.mark.parametrize("unit", ["µs", "\u03bcs"])
+def test_microseconds_make_no_english_note_foreign(unit: str) -> None:
+    assert is_english(f"Latency budget: 30 {unit}")
 
 
 def test_names_of_people_and_places_make_no_english_note_foreign(

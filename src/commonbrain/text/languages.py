@@ -55,7 +55,7 @@ def is_english(text: str) -> bool:
             foreign += not word.isupper()
         elif plain in _ENGLISH:
             english += 1
-        elif len(word) > 1 and not word.isascii():
-            # A name such as "Müller" is one in English, too.
+        elif len(word) > 1 and not word.isascii() and word[0] not in "µμ":
+            # A name such as "Müller" is one in English, too, and so are microseconds.
             foreign += word.islower() or NOT_LATIN.search(word) is not None
     return foreign <= english

@@ -24,7 +24,11 @@ _TABLE: Final = (
     ("nächste[nr]? woche|semana que v(?:iene|em)", "(?<![以下])下个?周(?!期)|来週", "next week"),
     ("semaine prochaine", "", "next week"),
     ("nächste[ns] monats?|m[eê]s que v(?:iene|em)", "(?<!以)下个月|来月", "next month"),
-    (rf"{_AGO}(?:tage?n?|d[íi]as?|jours?)", r"(?<!月)(?<!月 )(\d{1,3}) ?[天日]前", "{0} days ago"),
+    (
+        rf"{_AGO}(?:tage?n?|d[íi]as?|jours?)",
+        r"(?<!月)(?<!月 )(\d{1,3}) ?[天日]前(?![端后後])",
+        "{0} days ago",
+    ),
     (rf"{_AGO}(?:wochen?|semanas?|semaines?)", r"(\d{1,3}) ?(?:周|週間)前", "{0} weeks ago"),
     (r"(\d\d?)[./](\d\d?)[./]((?:19|20)\d\d)", "", "{2}-{1:0>2}-{0:0>2}"),
     ("", r"((?:19|20)\d\d) ?年 ?(\d\d?) ?月 ?(\d\d?) ?日", "{0}-{1:0>2}-{2:0>2}"),
