@@ -444,7 +444,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-25", "A lost server loses no acknowledged write and stops only its own tenants."),
     Adopted("DO-26", "Tenants have the names of Brainstem's, and /v0 keeps a json_payload."),
     Adopted("DO-27", "A server takes calls only when its model is loaded."),
-    Adopted("DO-28", "Servers are replaced one by one under load, and no call fails."),
+    Adopted("DO-28", "Servers are replaced one by one under load, and no call is lost."),
     Adopted("DO-29", "A read waits for a database that restarts, and is repeated once."),
     Adopted("DO-30", "While a database restarts, new calls wait without taking a thread."),
     Adopted("DO-31", "Readiness is answered within two seconds while the database is away."),
