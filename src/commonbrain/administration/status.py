@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)
 _OF_ENGLISH: Final = "all-minilm"
-"""How the name of the space begins whose model was trained on English."""
+"""The beginning of the name of the space of the built-in model, which was trained on English."""
 _TEXTS_READ: Final = 200
 """Newest memories, and questions, by which the languages of a store are known."""
 _FOREIGN_MIN: Final = 3

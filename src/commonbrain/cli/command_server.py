@@ -36,21 +36,18 @@ class _CallersState(GlobalOptions):
     services: Services
     request: JsonObject
 
-    def open(
-        self,
-        *,
-        server_name: str | None = None,
-        use: SessionUse = SessionUse.RESUME,
-        is_made: bool = True,
-    ) -> Brain:
+    def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
         """Return the brain of the caller, who never acts as the client that this process serves."""
-        del server_name, is_made
+        del server_name
         is_person = bool(self.request.get("is_owner") or self.request.get("is_person"))
         brain = as_command(brain_for(self.services, self.request), is_person=is_person)
         return in_session(brain, ClientInfo(cwd=self.request["cwd"]), use=use)
 
     def close(self, brain: Brain) -> None:
         """Leave the store open."""
+
+    def check_exists(self) -> None:
+        """Accept the store, which is open."""
 
 
 def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:

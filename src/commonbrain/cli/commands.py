@@ -92,7 +92,7 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
 
 
 def _decode(raw: bytes) -> str:
-    """Decode what is UTF-16 by its first bytes, or else UTF-8, whose wrong bytes are replaced."""
+    """Decode UTF-16 that begins with a byte-order mark, else UTF-8; replace wrong bytes."""
     is_wide = raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     return raw.decode("utf-16" if is_wide else "utf-8-sig", "replace")
 
@@ -251,11 +251,9 @@ def _print_and_exit(
 ) -> NoReturn:
     """Print a reply, or those to the parts of a file as one, and exit with the worst code."""
     if as_json:
-        shown: Any = operation.to_json(replies[0])
-        for reply in replies[1:]:
-            shown[operation.batch_field] += cast("Any", operation.to_json(reply))[
-                operation.batch_field
-            ]
+        shown, *more = map(operation.to_json, replies)
+        for one in more:
+            shown[str(operation.batch_field)] += one[str(operation.batch_field)]
         output.print_json(shown)
     else:
         for reply in replies:
@@ -268,7 +266,7 @@ def _batch_requests(
 ) -> Sequence[Any]:
     """Build the requests for the objects of a file, each for as many as one call takes.
 
-    The other options apply to each object; an idempotency key gets the number of its request.
+    The other options apply to each object; an idempotency key gets the place of its first object.
     """
     if any(options.get(name) for name in operation.positional):
         raise InvalidInputError(

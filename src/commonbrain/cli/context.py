@@ -56,23 +56,11 @@ class GlobalOptions:
 
         return Profile(load_settings().mcp_profile)
 
-    def open(
-        self,
-        *,
-        server_name: str | None = None,
-        use: SessionUse = SessionUse.RESUME,
-        is_made: bool = True,
-    ) -> Brain:
+    def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
         """Open the store, for one command or for a server of this name.
 
         A command belongs to the session that it names, else to the one that this terminal booted.
-
-        Raises:
-            NotFoundError: there is no such file, and it is not to be made.
-
         """
-        if not is_made:
-            _check_exists(store_file(self.store, os.environ))
         # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
@@ -95,20 +83,26 @@ class GlobalOptions:
         """Close what `open` returned."""
         brain.close()
 
+    def check_exists(self) -> None:
+        """Check that there is a store to read; opening one that does not exist makes it.
 
-def _check_exists(store: Path | None) -> None:
-    if store is None:
-        return
-    try:
-        store.expanduser().stat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(
-            f"There is no store {store}.",
-            hint="`brain remember` makes it; --store or COMMONBRAIN_STORE name another.",
-        ) from None
-    except OSError:
-        # Opening it says what is wrong.
-        return
+        Raises:
+            NotFoundError: there is no such file.
+
+        """
+        store = store_file(self.store, os.environ)
+        if store is None:
+            return
+        try:
+            store.expanduser().stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFoundError(
+                f"There is no store {store}.",
+                hint="`brain remember` makes it; --store or COMMONBRAIN_STORE name another.",
+            ) from None
+        except OSError:
+            # Opening it says what is wrong.
+            return
 
 
 def as_command(brain: Brain, *, is_person: bool) -> Brain:
@@ -182,8 +176,9 @@ def open_brain_for(
         else record_call(operation, request, transport=Transport.CLI)
     )
     try:
-        use = _session_use(operation, request)
-        brain = state.open(use=use, is_made=not operation.only_reads(request))
+        if operation.only_reads(request):
+            state.check_exists()
+        brain = state.open(use=_session_use(operation, request))
     except CommonbrainError as error:
         record_failed_open(call, error, agent=state.agent)
         raise

@@ -167,7 +167,7 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The commands that `brain --help` explains; it only names the others."""
 
-SETTINGS: Final = {"help_option_names": ["--help", "-h"]}
+CONTEXT_SETTINGS: Final = {"help_option_names": ["--help", "-h"]}
 """A command keeps the option of its first context, which a served one gets without a parent."""
 WORDS_OF_OTHERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("add", "create", "new", "note", "put", "save", "write"), "remember"),
@@ -182,8 +182,6 @@ WORDS_OF_OTHERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("off", "disable", "stop"), "pause"),
     **dict.fromkeys(("on", "enable", "start"), "resume"),
     **dict.fromkeys(("browse", "dashboard", "page", "web"), "ui"),
-    **dict.fromkeys(("dump",), "export"),
-    **dict.fromkeys(("load",), "import"),
     **dict.fromkeys(("cleanup", "gc", "vacuum"), "maintain"),
     **dict.fromkeys(("diff", "history"), "get ID --view history"),
     **dict.fromkeys(("log", "logs"), "timeline"),
@@ -193,8 +191,10 @@ WORDS_OF_OTHERS: Final[Mapping[str, str]] = {
     "disconnect": "connect CLIENT --remove",
     "encrypt": "seal",
     "decrypt": "unseal",
+    "dump": "export",
     "inbox": "message inbox",
     "invite": "key invite",
+    "load": "import",
     "login": "connect CLIENT --url URL",
     "migrate": "store copy",
     "revert": "undo",
@@ -217,10 +217,10 @@ def operation_commands(group: str = "") -> dict[str, OperationRow]:
 
 
 class SectionedCommand(TyperCommand):
-    """A command of an operation, whose help begins with the options that are for every call."""
+    """A command that lists the options of one kind or verb after those of every call."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 see CommandGroup
-        """Write the arguments and options; those for one kind or verb last, in sections."""
+        """Write the arguments and options in sections."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for one in self.get_params(ctx):
             record = one.get_help_record(ctx)
@@ -237,7 +237,7 @@ class SectionedCommand(TyperCommand):
 
 
 _ONLY_FOR: Final = re.compile(r"(?!.*; [a-z]+: )([a-z]+(?:, [a-z]+)*): (.+)")
-"""A help that begins with the kinds or verbs that an option is for; not one with several such."""
+"""The help of an option for some kinds or verbs, which it begins with, and not with several."""
 
 
 class CommandGroup(TyperGroup):
@@ -281,7 +281,7 @@ class CommandGroup(TyperGroup):
 
     @staticmethod
     def _similar(typed: str, names: Sequence[str]) -> Sequence[str]:
-        """Return the command that a word of other programs stands for, or those alike."""
+        """Return the command for a word of other programs, or names similar to the word."""
         meant = f"connect {typed}" if typed in clients() else WORDS_OF_OTHERS.get(typed, "")
         return [meant] if meant.partition(" ")[0] in names else get_close_matches(typed, names)
 
@@ -313,7 +313,7 @@ def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
     name = path.rpartition(" ")[2]
     # The command of one kind or verb has options for no other.
     shape = SectionedCommand if subcommand is None else None
-    command = app.command(name, cls=shape, context_settings=SETTINGS)
+    command = app.command(name, cls=shape, context_settings=CONTEXT_SETTINGS)
     command(build_command(operation, subcommand))
     return get_command(app)
 

@@ -14,7 +14,7 @@ import typer
 from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import Json, clients, complete_from, formats
 from commonbrain.cli.context import GlobalOptions
-from commonbrain.cli.groups import SETTINGS, MainGroup, add_groups
+from commonbrain.cli.groups import CONTEXT_SETTINGS, MainGroup, add_groups
 from commonbrain.cli.output import STREAMS
 from commonbrain.extras import IMPORT_FORMATS
 from commonbrain.hosts import is_url
@@ -32,7 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings=SETTINGS,
+    context_settings=CONTEXT_SETTINGS,
 )
 
 add_groups(app)

@@ -3,8 +3,9 @@
 import json
 from dataclasses import dataclass
 
+from commonbrain.api.operations import Profile
 from commonbrain.api.schemas import compact_schema
-from commonbrain.cli.context import GlobalOptions
+from commonbrain.client import Brain
 from commonbrain.mcp.server import INSTRUCTIONS, tools_of
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.text.tokens import estimate
@@ -28,24 +29,17 @@ class SessionCost:
         return self.tools + self.instructions + self.boot
 
 
-def measure_cost(state: GlobalOptions) -> SessionCost:
-    """Measure the tools of the profile in the settings and the briefing of this store.
-
-    Raises:
-        UnavailableError: the store cannot be opened.
-
-    """
+def measure_cost(brain: Brain, profile: Profile) -> SessionCost:
+    """Measure the tools of a profile and the briefing of a store."""
     tools = (
         f"{name}\n{operation.purpose}\n"
         + json.dumps(compact_schema(operation.request), separators=(",", ":"))
-        for name, operation in tools_of(state.profile()).items()
+        for name, operation in tools_of(profile).items()
     )
-    with state.open() as brain:
-        boot = brain.preview_boot().text
     return SessionCost(
         tools=sum(map(estimate, tools)),
         instructions=estimate(INSTRUCTIONS),
-        boot=estimate(boot),
+        boot=estimate(brain.preview_boot().text),
         prompt_max=load_settings().hook_prompt_tokens,
     )
 

@@ -254,8 +254,8 @@ def _finish(
     state: GlobalOptions, clients: Sequence[_Client], *, filling: Filling, as_json: bool
 ) -> None:
     """Print numbers, what to try, what a session costs and how to undo it."""
-    cost = measure_cost(state)
     with state.open() as brain:
+        cost = measure_cost(brain, state.profile())
         advice = [one.hint for one in brain.doctor.languages()]
     attempt = f'brain recall "{filling.query}"' if filling.query else None
     if as_json:
@@ -346,7 +346,8 @@ def run_cost(state: GlobalOptions, *, as_json: bool) -> None:
         UnavailableError: the store cannot be opened.
 
     """
-    cost = measure_cost(state)
+    with state.open() as brain:
+        cost = measure_cost(brain, state.profile())
     if as_json:
         print_value({**asdict(cost), "session": cost.session})
     else:

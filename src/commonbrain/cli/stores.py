@@ -37,8 +37,8 @@ class BackupOptions:
 
 def run_backup(state: GlobalOptions, destination: Path, *, replace: bool, as_json: bool) -> None:
     """Write a backup and print its size, memories and digest."""
-    brain = state.open(is_made=False)
-    with brain, progress_bar("backing up", is_shown=not as_json) as move:
+    state.check_exists()
+    with state.open() as brain, progress_bar("backing up", is_shown=not as_json) as move:
         done = brain.backup(destination, replace=replace, on_progress=move)
     if as_json:
         print_value(done)
@@ -117,8 +117,8 @@ def run_export(state: GlobalOptions, target: Path, *, as_json: bool) -> None:
     """Export everything to a file and print a summary; progress goes to stderr."""
     from commonbrain.runtime.stores import is_sealed  # noqa: PLC0415 see `run_restore`
 
-    brain = state.open(is_made=False)
-    with brain, progress_bar("exporting", is_shown=not as_json) as move:
+    state.check_exists()
+    with state.open() as brain, progress_bar("exporting", is_shown=not as_json) as move:
         exported = brain.export(target, on_progress=move)
     if as_json:
         print_value(exported)

@@ -89,7 +89,7 @@ def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation
     """Return the location of an argument, or of the settings.
 
     Raises:
-        InvalidInputError: It is a folder, or a new file whose path has a variable that was not
+        InvalidInputError: It is a folder, or a new file with a variable in its path that was not
             replaced by its value.
 
     """

@@ -367,7 +367,7 @@ def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
 def may_name_time(text: str) -> bool:
     """Return whether a text has a word that every expression of the grammar has one of.
 
-    The words of other languages are not looked for.
+    Any text in another language may name one.
     """
     return _HINT.search(text) is not None or not is_english(text)
 
