@@ -270,6 +270,7 @@ def test_query_in_any_unicode_normalization_recalls_its_memory(
 
 
 @given(st.fixed_dictionaries({"recent": SCORES, "lexical": SCORES, "vector": SCORES}))
+@example({"recent": {}, "lexical": {1: -1.0}, "vector": {1: 0.0}})
 def test_fused_scores_are_shares_that_rise_with_every_retriever(
     by_retriever: dict[str, Any],
 ) -> None:

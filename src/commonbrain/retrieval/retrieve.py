@@ -502,7 +502,9 @@ def fuse(
         columns[name] = column = np.zeros(len(ids))
         # The best of those that share only common words must not count as much as the nearest.
         is_relative = name == LEXICAL and len(active) > 1
-        column[at] = _scaled(own, floor=floor, top=min(own.max(), 1.0) if is_relative else 1.0)
+        column[at] = _scaled(
+            own, floor=floor, top=min(max(own.max(), 0.0), 1.0) if is_relative else 1.0
+        )
         share = active.get(name, 0.0) / total if total else 0.0
         squares += share * column**2
         near = {id_: one for id_, one in passages.get(name, {}).items() if id_ in places}
